@@ -149,12 +149,13 @@ def _list_by_port(first, rows, n, row_port, by_port):
 
 
 @jit_flat
-def _find_home_slots(n, rows, by_port, arrays, most):
+def _find_home_slots(n, rows, by_port, state, most):
     """Compute the keys of the rows and their home slots.
 
     Those of row cursor[ROW] + i are in located[i * most] and after it, in the order of its port's indexes; the keys
     follow all of these.
     """
+    arrays = open_rings(state)
     ports, indexes, groups, key_columns = arrays.ports, arrays.indexes, arrays.groups, arrays.key_columns
     cells, located = arrays.cells, arrays.located
     first, keys = arrays.cursor[ROW], LOCATED_ROWS * most
@@ -200,9 +201,10 @@ def _list_not_in_home_slot(lane, most, number, stride, by_port, tables, located)
 
 
 @jit_flat
-def _find_entries(many_rows, n, rows, by_port, arrays, most):
+def _find_entries(many_rows, n, rows, by_port, state, most):
     """Find the entries of the keys of `many_rows` rows from cursor[ROW] on, probing from their home slots. A row to
     insert gets a new entry if its key has none. Returns how many rows there was room for."""
+    arrays = open_rings(state)
     ports, indexes, groups = arrays.ports, arrays.indexes, arrays.groups
     tables, located, first = arrays.tables, arrays.located, arrays.cursor[ROW]
     keys, probes, room = LOCATED_ROWS * most, np.int64(0), many_rows
@@ -282,9 +284,10 @@ def _word_before_changes(word, ring, row, number, changes, change_chains):
 
 
 @jit_flat
-def _enter(n, most, rows, arrays, blocks):
+def _enter(n, most, rows, state, block):
     """Insert rows, port by port, from cursor[AT] of their lists on, and record which rings change. Returns DONE, or
     what is full."""
+    arrays, blocks = open_rings(state), open_blocks(block, state)
     cursor, ports, indexes, tables = arrays.cursor, arrays.ports, arrays.indexes, arrays.tables
     by_port, since, first = blocks.by_port, blocks.since, cursor[ROW]
     for p in range(cursor[AT] // LANE, n):
@@ -324,9 +327,10 @@ def _enter(n, most, rows, arrays, blocks):
 
 
 @jit_flat
-def _begin(n, n_groups, most, rows, order, all_known, arrays, blocks, retract):
+def _begin(n, n_groups, most, rows, state, asked, all_known, block, retract):
     """Make a record in the first block for each row. If the entries of all probed groups are known, the records with
     matches are `matched`; else all are still to be probed."""
+    arrays, blocks, order = open_rings(state), open_blocks(block, state), open_order(asked)
     ports, records, by_port = arrays.ports, blocks.records, blocks.by_port
     first, last, fields = arrays.cursor[ROW], arrays.cursor[LOCATED], R_LEAVES + n + n_groups
     for p in range(n):
@@ -434,11 +438,12 @@ def _bind_next(record, q, index, word, indexes, rings, records):
 
 
 @jit_flat
-def _probe(level, n, n_groups, order, arrays, blocks):
+def _probe(level, n, n_groups, state, asked, block):
     """Look up the missing entries for the records of a level's block, and choose the port that extends each record.
 
     Records with matches are kept, as `matched` from level * BLOCK on.
     """
+    arrays, blocks, order = open_rings(state), open_blocks(block, state), open_order(asked)
     options, indexes, groups, tables = order.options, arrays.indexes, arrays.groups, arrays.tables
     records, pending = blocks.records, blocks.pending
     fields, asked, waiting = R_LEAVES + n + n_groups, np.int64(0), np.int64(0)
@@ -482,9 +487,10 @@ def _probe(level, n, n_groups, order, arrays, blocks):
 
 
 @jit_flat
-def _probe_last(level, n, n_groups, order, arrays, blocks):
+def _probe_last(level, n, n_groups, state, asked, block):
     """`_probe` where one port is left, as for most records: there is no choice, and the keys to look up depend only on
     the bound ports."""
+    arrays, blocks, order = open_rings(state), open_blocks(block, state), open_order(asked)
     options, indexes, groups, tables = order.options, arrays.indexes, arrays.groups, arrays.tables
     records, pending = blocks.records, blocks.pending
     fields, asked, bound_before = R_LEAVES + n + n_groups, np.int64(0), np.int64(-1)
@@ -549,8 +555,9 @@ def _agrees(check, end, leaf, record, checks, cells, records):
 
 
 @jit_flat
-def _extend(level, n, n_groups, order, arrays, blocks):
+def _extend(level, n, n_groups, state, asked, block):
     """Fill the block below a level with the extensions of its records by their matches, as far as there is room."""
+    arrays, blocks, order = open_rings(state), open_blocks(block, state), open_order(asked)
     ports, cells, since, records, levels = arrays.ports, arrays.cells, blocks.since, blocks.records, blocks.levels
     fields = R_LEAVES + n + n_groups
     end, first_matched = (level + 1) * BLOCK * fields, level * BLOCK
@@ -744,8 +751,9 @@ def _write_run(match, many, record, arrays, records, results, made):
 
 
 @jit_flat
-def _write(level, n, rows, order, arrays, blocks, results):
+def _write(level, n, rows, state, asked, block, results):
     """Write the results of the records of the last block with their matches. Returns DONE, or OUT_FULL."""
+    arrays, blocks, order = open_rings(state), open_blocks(block, state), open_order(asked)
     cursor, ports, cells, records = arrays.cursor, arrays.ports, arrays.cells, blocks.records
     leaves, levels, since = blocks.leaves, blocks.levels, blocks.since
     first_matched, here = level * BLOCK, level * LEVEL_FIELDS
@@ -818,9 +826,10 @@ def _write(level, n, rows, order, arrays, blocks, results):
 
 
 @jit_flat
-def _remove(n, most, rows, arrays, by_port, since):
+def _remove(n, most, rows, state, block):
     """Remove the retracted leaves from the indexes; the chunk ends."""
-    ports, first = arrays.ports, arrays.cursor[ROW]
+    arrays, blocks = open_rings(state), open_blocks(block, state)
+    ports, by_port, since, first = arrays.ports, blocks.by_port, blocks.since, arrays.cursor[ROW]
     for p in range(n):
         port, lane = p * PORT_FIELDS, p * LANE + 1
         first_index, since_first = ports[port + FIRST_INDEX], ports[port + SINCE]
@@ -845,8 +854,7 @@ def step(
     `state`, `asked`, `block`: see joins/state.py. `all_known`, `retract`: 1 or 0.
     """
     rows, arrays = InputRows(row_port, row_slot, row_tick, row_sign), open_rings(state)
-    results, order = open_results(asked, out_columns, out_tick, out_sign), open_order(asked)
-    blocks = open_blocks(block, state)
+    results, blocks = open_results(asked, out_columns, out_tick, out_sign), open_blocks(block, state)
     cursor, by_port, levels = arrays.cursor, blocks.by_port, blocks.levels
     n = np.int64(len(arrays.ports) // PORT_FIELDS)
     n_groups = np.int64(len(arrays.groups) // GROUP_FIELDS)
@@ -858,8 +866,8 @@ def step(
             last = min(row + (LOCATED_ROWS >> cursor[SHORT]), end)
             _forget_changes(blocks.changes, blocks.change_chains)
             _list_by_port(row, last - row, n, row_port, by_port)
-            _find_home_slots(n, rows, by_port, arrays, most)
-            room = _find_entries(last - row, n, rows, by_port, arrays, most)
+            _find_home_slots(n, rows, by_port, state, most)
+            room = _find_entries(last - row, n, rows, by_port, state, most)
             if room == 0:
                 # Other rows of the chunk may have taken the room that the first one needs.
                 cursor[SHORT] = min(cursor[SHORT] + 2, _MOST_SHORT)
@@ -870,30 +878,30 @@ def step(
             cursor[LOCATED] = row + room
             cursor[AT], cursor[NOTED], cursor[PHASE] = 0, 0, ENTERING
         if cursor[PHASE] == ENTERING:
-            status = _enter(n, most, rows, arrays, blocks)
+            status = _enter(n, most, rows, state, block)
             if status != DONE:
                 return status
             levels[L_RECORDS], levels[L_RECORD], levels[L_MATCH] = 0, 0, 0
-            _begin(n, n_groups, most, rows, order, all_known, arrays, blocks, retract)
+            _begin(n, n_groups, most, rows, state, asked, all_known, block, retract)
             if not all_known:
-                _probe(np.int64(0), n, n_groups, order, arrays, blocks)
+                _probe(np.int64(0), n, n_groups, state, asked, block)
             cursor[DEPTH], cursor[PHASE] = 0, PROBING
         while cursor[DEPTH] >= 0:
             depth = cursor[DEPTH]
             if depth == n - 2:
-                status = _write(depth, n, rows, order, arrays, blocks, results)
+                status = _write(depth, n, rows, state, asked, block, results)
                 if status != DONE:
                     return status
                 cursor[DEPTH] = depth - 1
             elif levels[depth * LEVEL_FIELDS + L_RECORD] == levels[depth * LEVEL_FIELDS + L_RECORDS]:
                 cursor[DEPTH] = depth - 1
             else:
-                _extend(depth, n, n_groups, order, arrays, blocks)
+                _extend(depth, n, n_groups, state, asked, block)
                 cursor[DEPTH] = depth + 1
                 if depth + 1 == n - 2:
-                    _probe_last(depth + 1, n, n_groups, order, arrays, blocks)
+                    _probe_last(depth + 1, n, n_groups, state, asked, block)
                 else:
-                    _probe(depth + 1, n, n_groups, order, arrays, blocks)
-        _remove(n, most, rows, arrays, by_port, blocks.since)
+                    _probe(depth + 1, n, n_groups, state, asked, block)
+        _remove(n, most, rows, state, block)
         cursor[ROW], cursor[PHASE] = cursor[LOCATED], LOCATING
     return DONE

@@ -151,8 +151,9 @@ def _add_to_indexes(index, full, mine, at, leaf, slot, arrays, positions):
 
 
 @jit_flat
-def _prefetch_rings(first, last, arrays, positions):
+def _prefetch_rings(first, last, state, positions):
     """Prefetch the rings of rows whose entries are known."""
+    arrays = open_rings(state)
     ports, indexes, tables, rings = arrays.ports, arrays.indexes, arrays.tables, arrays.rings
     left, right = (
         indexes[ports[FIRST_INDEX] * INDEX_FIELDS + MEMBER],
@@ -167,9 +168,10 @@ def _prefetch_rings(first, last, arrays, positions):
 
 
 @jit_flat
-def _apply_rows(rows, arrays, positions, wanted, leaves, results):
+def _apply_rows(rows, state, positions, wanted, results):
     """Process rows whose entries are known from cursor[ROW] on; writes tick, sign, and the position of the leaf of each
     result. Returns DONE, or why it stopped: OUT_FULL also where `leaves` is full."""
+    arrays, leaves = open_rings(state), int64s(state, LEAF_PLACES)
     cursor, ports, indexes = arrays.cursor, arrays.ports, arrays.indexes
     cells, tables, rings, ring_meta = arrays.cells, arrays.tables, arrays.rings, arrays.ring_meta
     start = cursor[OUT]
@@ -245,10 +247,11 @@ def _apply_rows(rows, arrays, positions, wanted, leaves, results):
 
 
 @jit_flat
-def _write_columns(first, last, width, leaves, cells, results):
+def _write_columns(first, last, state, results):
     """The ids of the leaves of results `first` to `last` - 1."""
-    room = np.int64(len(results.tick))
-    for c in range(width):
+    arrays = open_rings(state)
+    cells, leaves, room = arrays.cells, int64s(state, LEAF_PLACES), np.int64(len(results.tick))
+    for c in range(arrays.ports[WIDTH]):
         to = c * room + first
         for i in range(last - first):
             results.columns[to + i] = cells[leaves[i] + c]
@@ -281,18 +284,18 @@ def step_counting_right(row_port, row_slot, row_tick, row_sign, state, wanted, o
 def _step(rows, state, positions, wanted, results):
     """`step` and `step_counting_right`. Rows are processed in chunks, and each chunk in passes: entries are found, rows are applied,
     and the results, whose leaves are listed in `leaves`, are written."""
-    arrays, leaves = open_rings(state), int64s(state, LEAF_PLACES)
+    arrays = open_rings(state)
     cursor, end, status = arrays.cursor, len(rows.port), np.int64(DONE)
     while status == DONE and cursor[ROW] < end:
         row, made = cursor[ROW], cursor[OUT]
         if row >= cursor[LOCATED]:
-            cursor[LOCATED] = find_entries(row, end_of_run(row, end), rows, arrays)
+            cursor[LOCATED] = find_entries(row, end_of_run(row, end), rows, state)
             if cursor[LOCATED] == row:
                 return np.int64(TABLE_FULL)
             if len(arrays.cells) > NEAR_CELLS:
-                _prefetch_rings(row, cursor[LOCATED], arrays, positions)
-        status = _apply_rows(rows, arrays, positions, wanted != 0, leaves, results)
-        _write_columns(made, cursor[OUT], arrays.ports[WIDTH], leaves, arrays.cells, results)
+                _prefetch_rings(row, cursor[LOCATED], state, positions)
+        status = _apply_rows(rows, state, positions, wanted != 0, results)
+        _write_columns(made, cursor[OUT], state, results)
         if status == OUT_FULL and cursor[OUT] < len(results.tick):
             status = np.int64(DONE)
     return status

@@ -95,8 +95,9 @@ def _note_ids(first, mask, oldest, count, ring_ids, to, partner_ids):
 
 
 @jit_flat
-def _note_with_ids(p, slot, at, n, record, to, arrays, products):
+def _note_with_ids(p, slot, at, n, record, to, state):
     """Copy the partners of a product where some ring holds ids: these, or their slots."""
+    arrays, products = open_rings(state), open_products(state)
     records, partners = products.records, products.partners
     for q in range(n):
         word = arrays.tables[_ring(at, q)]
@@ -161,7 +162,7 @@ def _note_product(row, p, slot, at, n, far, arrays, products):
     records[record + PRODUCT_OF_IDS] = 0
     cursor[NOTED] = noted + 1
     if holds_ids(words):
-        _note_with_ids(p, slot, at, n, record, to, arrays, products)
+        _note_with_ids(p, slot, at, n, record, to, arrays.state)
         return True
     for q in range(n):
         word = _word_for(p, mine, q, at, tables)
@@ -177,8 +178,9 @@ def _note_product(row, p, slot, at, n, far, arrays, products):
 
 
 @jit_flat
-def _apply_rows(n, rows, arrays, products, retract):
+def _apply_rows(n, rows, state, retract):
     """Apply rows whose entries are known from cursor[ROW] on, and record their products. Returns DONE, or why it stopped."""
+    arrays, products = open_rings(state), open_products(state)
     cursor, far = arrays.cursor, len(arrays.cells) > NEAR_CELLS
     phase = cursor[PHASE]
     for row in range(cursor[ROW], cursor[LOCATED]):
@@ -334,8 +336,9 @@ def _prefetch_partners(record, n, arrays, products):
 
 
 @jit_flat
-def _deliver(n, rows, arrays, products, results):
+def _deliver(n, rows, state, results):
     """Write the results of the recorded products. Returns DONE, or OUT_FULL."""
+    arrays, products = open_rings(state), open_products(state)
     cursor, cells, records, leaves = arrays.cursor, arrays.cells, products.records, products.leaves
     out_ports, own, out_columns = results.out_ports, results.own, results.columns
     room, made, done = np.int64(len(results.tick)), cursor[OUT], np.int64(0)
@@ -386,23 +389,23 @@ def step(row_port, row_slot, row_tick, row_sign, state, asked, out_columns, out_
 
     `state`, `asked`: see joins/state.py. `retract`: 1 if results are retracted, else 0.
     """
-    rows, arrays, products = InputRows(row_port, row_slot, row_tick, row_sign), open_rings(state), open_products(state)
+    rows, arrays = InputRows(row_port, row_slot, row_tick, row_sign), open_rings(state)
     results = open_results(asked, out_columns, out_tick, out_sign)
     cursor, n, end = arrays.cursor, np.int64(len(arrays.ports) // PORT_FIELDS), len(row_port)
     while cursor[ROW] < end or cursor[NOTED] > 0:
         if cursor[NEXT] == 0:
             row = cursor[ROW]
             if row >= cursor[LOCATED] and row < end:
-                cursor[LOCATED] = find_entries(row, end_of_run(row, end), rows, arrays)
+                cursor[LOCATED] = find_entries(row, end_of_run(row, end), rows, state)
                 if cursor[LOCATED] == row:
                     return TABLE_FULL
                 if len(arrays.cells) > NEAR_CELLS:
-                    prefetch_rings_of(row, cursor[LOCATED], rows, n + 1, arrays, retract)
-            status = _apply_rows(n, rows, arrays, products, retract)
+                    prefetch_rings_of(row, cursor[LOCATED], rows, n + 1, state, retract)
+            status = _apply_rows(n, rows, state, retract)
             if status != DONE and not (status == PARTNERS_FULL and cursor[NOTED] > 0):
                 return status
             cursor[NEXT] = 1
-        status = _deliver(n, rows, arrays, products, results)
+        status = _deliver(n, rows, state, results)
         if status != DONE:
             return status
         cursor[NOTED], cursor[NEXT], cursor[DELIVERED] = 0, 0, 0

@@ -29,7 +29,7 @@ from cqels_py.kernels.primitives.prefetch import prefetch
 from cqels_py.kernels.primitives.state_record import int32s, int64s
 from cqels_py.kernels.structures.arena import allocate_aligned, release
 from cqels_py.kernels.structures.hashing import combine, mix
-from cqels_py.kernels.structures.ring_record import CELLS, FREE, FREE_META, PORTS
+from cqels_py.kernels.structures.ring_record import CELLS, FREE, FREE_META, PORTS, open_rings
 
 # Fields of a port. HEAD, LEAVES: of a FIFO port, the slot of the oldest leaf, and the number of leaves that follow it
 # in the circular buffer. SINCE: of another port, where `since` begins (joins/multiway.py), else -1. KEY_COLUMN: the
@@ -265,8 +265,9 @@ def _compute_keys_of_one_port(key_of_first, width, first, rows, row_slot, cells,
 
 
 @jit_flat
-def _compute_keys(first, many, rows, arrays):
+def _compute_keys(first, many, rows, state):
     """Compute the keys of `many` rows from `first` on, in their ports' first indexes."""
+    arrays = open_rings(state)
     ports, cells = arrays.ports, arrays.cells
     start, to = np.uint64(first), np.uint64(LOCATED_ROWS + first % LOCATED_ROWS)
     for i in range(np.uint64(many)):
@@ -352,7 +353,7 @@ def search_listed(many, keys, first_place, each, first, row_sign, groups, group,
 
 
 @jit_flat
-def find_entries(first, last, rows, arrays):
+def find_entries(first, last, rows, state):
     """Find the entries of the keys of rows `first` to `last` - 1 in the group of the ports' first indexes, which is one
     for all ports.
 
@@ -360,6 +361,7 @@ def find_entries(first, last, rows, arrays):
     located[r % LOCATED_ROWS]. `last` is at most `end_of_run`. After the entries, `located` has as many elements for the
     keys, and as many for a list of rows. Returns the row before which the table became full, or `last`.
     """
+    arrays = open_rings(state)
     ports, groups, tables, located = arrays.ports, arrays.groups, arrays.tables, arrays.located
     group = arrays.indexes[ports[FIRST_INDEX] * INDEX_FIELDS + GROUP]
     fields = group * GROUP_FIELDS
@@ -369,7 +371,7 @@ def find_entries(first, last, rows, arrays):
         key_of_first = ports[port + BASE] + ports[port + KEY_COLUMN]
         _compute_keys_of_one_port(key_of_first, ports[port + WIDTH], first, many, rows.slot, arrays.cells, located)
     else:
-        _compute_keys(first, many, rows, arrays)
+        _compute_keys(first, many, rows, state)
     _find_home_slots(place, many, base, size, stride, located)
     listed = _list_not_in_home_slot(place, many, stride, tables, located)
     for steps in range(1, BRANCHLESS_PROBES + 1):
@@ -387,8 +389,9 @@ def end_of_run(row, rows):
 
 
 @jit_flat
-def prefetch_rings_of(first, last, rows, stride, arrays, retract):
+def prefetch_rings_of(first, last, rows, stride, state, retract):
     """Prefetch the rings of rows whose entries are known: those of insertions, and with `retract` those of retractions."""
+    arrays = open_rings(state)
     for row in range(first, last):
         if rows.sign[row] > 0 or retract:
             at = arrays.located[row % LOCATED_ROWS]
@@ -477,7 +480,7 @@ def push_leaf(ring, slot, index, port, arrays):
     word = tables[ring]
     first, mask, oldest, count = open_ring(word)
     if count > mask:
-        status = enlarge_to_ids(ring, index, port, arrays)
+        status = enlarge_to_ids(ring, index, port, arrays.state)
         if status != DONE:
             return status
         word = tables[ring]
@@ -493,8 +496,9 @@ def push_leaf(ring, slot, index, port, arrays):
 
 
 @jit_flat
-def enlarge_to_ids(ring, index, port, arrays):
+def enlarge_to_ids(ring, index, port, state):
     """`enlarge` for a ring that holds ids, or may do so from now on."""
+    arrays = open_rings(state)
     tables, rings, ring_ids, ring_meta = arrays.tables, arrays.rings, arrays.ring_ids, arrays.ring_meta
     word, base, width = tables[ring], arrays.ports[port + BASE], arrays.ports[port + WIDTH]
     ids_from, id_column = (

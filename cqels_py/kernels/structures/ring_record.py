@@ -22,8 +22,13 @@ RECORD_ARRAYS = 14
 
 
 class RingArrays(NamedTuple):
-    """Ring indexes with their leaves, as kernels use them; see ring_index.py."""
+    """Ring indexes with their leaves, as kernels use them; see ring_index.py.
 
+    `state`: the record's address. A function that is not inlined gets this and opens the record itself, since an array takes seven
+    words as an argument.
+    """
+
+    state: int
     cursor: Int64
     ports: Int64
     indexes: Int64
@@ -51,6 +56,7 @@ class InputRows(NamedTuple):
 def open_rings(state):
     """The RingArrays of a record."""
     return RingArrays(
+        state,
         int64s(state, CURSOR),
         int64s(state, PORTS),
         int64s(state, INDEXES),

@@ -31,8 +31,8 @@ class Indexed:
         """As a kernel opens them from the state's record."""
         state = self.state
         return RingArrays(
-            state.cursor, state.flat_ports, state.flat_indexes, state.flat_groups, state.key_columns, state.cells, state.tables,
-            state.located, state.rings, state.ring_ids, state.ring_meta, state.positions,
+            state.address, state.cursor, state.flat_ports, state.flat_indexes, state.flat_groups, state.key_columns, state.cells,
+            state.tables, state.located, state.rings, state.ring_ids, state.ring_meta, state.positions,
         )  # fmt: skip
 
     def write(self, port: int, slot: int, key: int, value: int) -> int:
@@ -238,7 +238,7 @@ def test_rows_find_the_entries_of_their_keys(seed: int, full: float, ports: tupl
         # Fewer rows than can be looked up together.
         last = min(int(kernel.end_of_run(first, rows)), first + chance.choice([1, 7, 256]))
         before = int(state.cursor[kernel.PROBES])
-        done = kernel.find_entries(first, last, InputRows(port, slot, ticks, sign), indexed.arrays)
+        done = kernel.find_entries(first, last, InputRows(port, slot, ticks, sign), state.address)
         assert state.cursor[kernel.PROBES] - before == done - first
         for row in range(first, last):
             value = int(state.cells[state.ports[port[row], kernel.BASE] + 2 * slot[row]])
