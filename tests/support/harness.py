@@ -62,8 +62,18 @@ def expected_changes(
     return naive.output(asked, naive_updates.ticks(asked, elements, static, updates))
 
 
+def compiled(text: Any, output: nodes.Output | None = None, without: Sequence[str] = ()) -> Any:
+    """A CompiledQuery that can be run several times: most of a scenario's time would go into parsing its text again.
+
+    `text` may be a CompiledQuery. `output` and `without` are those of `run_engine`.
+    """
+    assert output in (None, nodes.Output.CHANGELOG), "only a changelog can be asked for from outside the query"
+    compile_query = importlib.import_module("cqels_py.engine.compile").compile_query
+    return compile_query(text, changelog=output is nodes.Output.CHANGELOG, without=without)
+
+
 def run_engine(
-    text: str,
+    text: Any,
     elements: Sequence[Element],
     static: Static | None = None,
     batch: int | None = None,
@@ -73,19 +83,15 @@ def run_engine(
 ) -> list[Result]:
     """The engine's results in order. `batch`: elements between two flushes (None: all of them in one).
 
-    `output` may be CHANGELOG, which overrides the query's own operator, or None. `without`: optimisations that are left out.
+    `text`: a query, also a compiled one. `output` may be CHANGELOG, which overrides the query's own operator, or None.
+    `without`: optimisations that are left out.
     """
-    assert output in (None, nodes.Output.CHANGELOG), "only a changelog can be asked for from outside the query"
     engine = importlib.import_module("cqels_py").Engine(batch=batch or max(1, len(elements)))
-    compile_query = importlib.import_module("cqels_py.engine.compile").compile_query
-    query = engine.register(
-        compile_query(text, without=without),
-        **_given(static or Static()),
-        changelog=output is nodes.Output.CHANGELOG,
-    )
+    asked = compiled(text, output, without)
+    query = engine.register(asked, **_given(static or Static()), changelog=output is nodes.Output.CHANGELOG)
     delivered: list[Result] = []
     query.subscribe(lambda result: delivered.append(_result(result)))
-    timed = {window.stream for window in parse(text).windows if window.time_predicate is not None}
+    timed = {window.stream for window in asked.asked.windows if window.time_predicate is not None}
     for number, element in enumerate(elements, 1):
         for data in [data for after, data in updates if after == number - 1]:
             query.update_static(**_given(data))
@@ -126,10 +132,11 @@ def assert_engine_right(
     updates: Sequence[Update] = (),
 ) -> None:
     """The engine's results equal the oracle's, at each batch size. `updates` are those of naive_updates."""
-    expected = expected_changes(parse(text), elements, static, output, updates)
+    query = compiled(text, output)
+    expected = expected_changes(query.asked, elements, static, output, updates)
     sizes = list(batches)
     for batch in sizes if len(expected) <= MANY_RESULTS else sizes[-1:]:
-        results = run_engine(text, elements, static, batch, output, updates)
+        results = run_engine(query, elements, static, batch, output, updates)
         check_equal(expected, results, f"batch {batch or 'of everything'}")
 
 
