@@ -53,6 +53,11 @@ class EventScan:
         """Rows of other parts are left out, by the variables of the triple patterns."""
         self._owned = tuple(coordinate for coordinate in cell if coordinate.variable in self._event.columns)
 
+    def may_match(self, routed: RoutedBatch) -> bool:
+        """Has each of its patterns a match in the step?"""
+        first = routed.first
+        return all(first.item(pattern) < first.item(pattern + 1) for pattern in self._patterns)
+
     def rows(self, routed: RoutedBatch) -> tuple[Int64, Int64]:
         """The elements of the rows (n), and the values that the automaton keeps (variables, n)."""
         event, batch = self._event, routed.batch
@@ -83,12 +88,9 @@ class EventScan:
             element = np.flatnonzero(batch.stream == self._stream)
             return element, np.empty((0, len(element)), np.int64)
         bounds = np.array([routed.first[[p, p + 1]] for p in self._patterns], np.int64)
-        fewest = int((bounds[:, 1] - bounds[:, 0]).min())
-        room = 2 * fewest if fewest else 0
+        room = 2 * int((bounds[:, 1] - bounds[:, 0]).min())
         while True:
             element, values = np.empty(room, np.int64), np.empty((len(self._event.columns), room), np.int64)
-            if not fewest:
-                return element, values
             made = rows_kernel.event_rows(
                 batch.subject, batch.predicate, batch.object, routed.arrivals.element, routed.triples, bounds, self._spec,
                 self._scratch, element, values,
@@ -135,6 +137,7 @@ class MatchScan(SharedSource):
         self.stream = stream_of[0]
         self.conditions = tuple(each for event in evaluators for each in event.all)
         self._streams = streams
+        self._counts_all = bool(streams.all())
         program = match_program(node)
         self._width = program.width
         self._state = MatchState(
@@ -147,6 +150,7 @@ class MatchScan(SharedSource):
             longest_key=program.longest_key,
         )
         self._nothing = empty(len(node.variables))
+        self._no_rows = np.empty((0, kernel.VALUES + self._width), np.int64)
         self._routed: RoutedBatch | None = None
         self._chunks: tuple[Delta, ...] = ()
         # Last: a failure before this leaves no pattern behind.
@@ -175,33 +179,42 @@ class MatchScan(SharedSource):
 
     def _advance(self, routed: RoutedBatch) -> Delta:
         batch, step, state = routed.batch, routed.step, self._state
-        mine = self._streams[batch.stream]
         before = state.positions
-        positions = before - 1 + np.cumsum(mine)
-        state.positions = before + int(mine.sum())
-        rows = self._rows(routed, positions)
+        if self._counts_all:
+            state.positions = before + len(batch)
+            rows, element_tick = self._rows(routed, before, None), step.element_tick
+        else:
+            mine = self._streams[batch.stream]
+            state.positions = before + int(mine.sum())
+            rows, element_tick = self._rows(routed, before, mine), step.element_tick[mine]
         if not len(rows) and not self.node.retract:
             return self._nothing
         numbers = np.array([before, state.positions - 1, step.expired_through], np.int64)
-        found = state.step(rows, step.ticks.time, step.element_tick[mine].astype(np.int64), numbers)
+        found = state.step(rows, step.ticks.time, element_tick.astype(np.int64), numbers)
         if not len(found):
             return self._nothing
         tick, sign = found[:, kernel.OUT_TICK].astype(np.int32), found[:, kernel.OUT_SIGN].astype(np.int8)
         return Delta(tick, sign, found[:, kernel.OUT_VALUES :].T)
 
-    def _rows(self, routed: RoutedBatch, positions: Int64) -> Int64:
-        """The rows of all events, by element and then by event."""
+    def _rows(self, routed: RoutedBatch, before: int, mine: npt.NDArray[np.bool_] | None) -> Int64:
+        """The rows of all events, by element and then by event.
+
+        `before`: so many elements have had positions; `mine`: which of the batch get one (None: all).
+        """
         batch, found = routed.batch, []
         for number, event in enumerate(self._events):
+            if not event.may_match(routed):
+                continue
             element, values = event.rows(routed)
             if len(element):
                 rows = np.zeros((len(element), kernel.VALUES + self._width), np.int64)
-                rows[:, kernel.EVENT], rows[:, kernel.AT] = number, positions[element]
+                rows[:, kernel.EVENT] = number
+                rows[:, kernel.AT] = before + (element if mine is None else np.cumsum(mine)[element] - 1)
                 rows[:, kernel.WHEN], rows[:, kernel.TICK] = batch.time[element], routed.step.element_tick[element]
                 rows[:, kernel.VALUES : kernel.VALUES + len(values)] = values.T
                 found.append(rows)
         if not found:
-            return np.empty((0, kernel.VALUES + self._width), np.int64)
+            return self._no_rows
         if len(found) == 1:
             return found[0]
         rows = np.concatenate(found)
