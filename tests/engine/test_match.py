@@ -86,6 +86,7 @@ PREFIX = "PREFIX : <http://ex.org/>\n"
 A, B, C = (f"EVENT ON :s0 {{ ?{x} a :{x.upper()} ; :k ?k }}" for x in "abc")
 STATIC = Static([(URIRef(f"{EX}k{n}"), URIRef(f"{EX}name"), Literal(f"key {n}")) for n in range(2)])
 ALERTS = f"{PREFIX}REGISTER ISTREAM :alerts AS CONSTRUCT {{ ?a :then ?b ; :k ?k }} WHERE {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} }}"
+LATE = "EVENT ON :s0 AT ?t { ?a :k ?k BIND(SECONDS(?t) AS ?m) FILTER(?m > 7 && NOW() = ?t) }"
 COUNTED = f"SELECT ?k (COUNT(*) AS ?n) {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} }} GROUP BY ?k"
 COMPOSED = {
     "window": f"SELECT ?a ?b ?x {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} STREAM :s1 [RANGE 5s] {{ ?x :k ?k }} }}",
@@ -101,6 +102,8 @@ COMPOSED = {
     "subquery": f"SELECT ?k ?n {{ ?k :name ?m {{ {COUNTED} }} }}",
     "step": f"SELECT ?a ?x {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} STREAM :s1 [RANGE 6s STEP 2s] {{ ?x :k ?k }} }}",
     "ask": f"ASK {{ MATCH WITHIN 2s {{ {A} SEQ {B} }} }}",
+    "time": f"SELECT ?a ?m {{ MATCH WITHIN 9s {{ {LATE} }} }}",
+    "c-sparql": f"SELECT ?a ?x FROM STREAM :s1 [RANGE 5s] {{ ?x :k ?k MATCH WITHIN 4s {{ {A} SEQ {B} }} }}",
     "nothing": "SELECT ?t { MATCH WITHIN 1s { EVENT ON :s0 AT ?t { } SEQ EVENT ON :s1 { } } }",
 }
 
@@ -237,3 +240,33 @@ def test_an_event_with_many_triples():
     values = [(subject, URIRef(f"{EX}v"), Literal(number % 100)) for number in range(400)]
     found = run_engine(text, [Element(0, URIRef(f"{EX}s0"), ((subject, RDF.type, URIRef(f"{EX}A")), *values))])
     assert len(found) == len(set(found)) == 100
+
+
+def test_queries_share_scans_and_leave():
+    texts = [
+        f"{PREFIX}SELECT ?a ?b {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} }}",
+        f"{PREFIX}SELECT ?b ?c {{ MATCH WITHIN 4s {{ {B} SEQ {C} }} }}",
+        f"{PREFIX}SELECT ?a {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} }}",
+    ]
+    elements = [each for each in drawn_elements(Random(9), 60) if each.stream == URIRef(f"{EX}s0")]
+    engine = cqels.Engine()
+    queries = [engine.register(text) for text in texts]
+    found = [[] for _ in texts]
+    for query, rows in zip(queries, found, strict=True):
+        query.subscribe(lambda result, rows=rows: rows.append((result.time, len(result.bindings))))
+    for number, element in enumerate(elements):
+        if number == len(elements) // 2:
+            engine.flush()
+            engine.unregister(queries[0])
+        engine.push(str(element.stream), list(element.triples), time=element.time)
+    engine.finish()
+    half = elements[: len(elements) // 2]
+    for text, rows, mine in zip(texts, found, (half, elements, elements), strict=True):
+        assert Counter(time for time, _ in rows) == Counter(time for time, _ in told(text, mine).elements())
+    assert all(found)
+
+
+def test_a_match_with_entailment_is_refused():
+    text = f"{PREFIX}SELECT ?a {{ MATCH WITHIN 5m {{ {A} }} }}"
+    with pytest.raises(UnsupportedQuery, match="MATCH with entailment"):
+        cqels.Engine().register(text, entailment="rdfs")
