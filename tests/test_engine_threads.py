@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
 
 from cqels_py.batches.results import ResultBatch
+from cqels_py.engine import engine as engine_module
 from cqels_py.engine.engine import Engine, Statistics
 from cqels_py.engine.query import Result
 from tests.engine.test_engine import COUNT, EX, INTEGER, OTHER, PREFIX, STREAM, VALUES, iri, table, texts
@@ -312,3 +313,19 @@ def test_a_table_is_one_call() -> None:
     query = engine.register(VALUES)
     together(*[lambda: engine.push_batch(STREAM, table([(1, "a", k) for k in range(50)]))] * 4)
     assert [int(result.bindings["v"]) for result in query.results()] == [*range(50)] * 4
+
+
+def test_other_threads_use_the_engine_while_the_kernels_of_a_query_are_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = Engine()
+    asked: list[int] = []
+
+    def compile_long(calls: Sequence[object], on_start: Callable[[], None]) -> int:
+        together(engine.flush, lambda: engine.advance(1))
+        asked.append(len(calls))
+        return 0
+
+    monkeypatch.setattr(engine_module, "prepare", compile_long)
+    engine.register(LATEST)
+    assert len(asked) == 1 and asked[0] > 10

@@ -28,12 +28,14 @@ _ABSENT = "absent: static data of {}, taken for empty here; cqels run needs it: 
 def explain(job: Job) -> None:
     """Print the plan."""
     with failures.reported(job.text):
+        from cqels_py.kernels.compiler.prepare import only_when_called
         from cqels_py.sources.static import absent_graphs
 
         compiled = _compiled(job)
         absent = absent_graphs(compiled.static_graphs, job.static_graphs)
         # The plan has its warnings in it.
-        _, query = _register(job, compiled, changelog=False, empty=absent)
+        with only_when_called():
+            _, query = _register(job, compiled, changelog=False, empty=absent)
         print(query.explain())
         if absent:
             print(_ABSENT.format(" ".join(f"<{iri}>" for iri in absent), absent[0]))

@@ -390,6 +390,20 @@ def bench_command(
         bench.run(asked)
 
 
+@app.command("compile")
+def compile_command() -> None:
+    """Compile all kernels ahead of time, on all cores.
+
+    For container images and installers. The kernels are kept in the folder that CQELS_CACHE_DIR names, or else beside
+    the package's files.
+    """
+    from cqels_py.cli import failures
+    from cqels_py.cli.compile import compile_all
+
+    with failures.reported():
+        compile_all()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (default: this process's own); returns its exit status."""
     from cqels_py.cli import rehearsal

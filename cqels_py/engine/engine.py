@@ -17,6 +17,7 @@ from weakref import WeakSet
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements
 from cqels_py.dataflow import Dataflow
+from cqels_py.dataflow.kernel_calls import calls_of, variants_of
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
@@ -37,6 +38,7 @@ from cqels_py.formats.triples import PushedElement, Term, Triple, elements_of_pu
 from cqels_py.functions.limits import MAX_TEXT, Limits
 from cqels_py.interrupts import done, undisturbed, use
 from cqels_py.kernels.compiler import parallel_build as ahead
+from cqels_py.kernels.compiler.prepare import lacks_all, prepare
 from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.stream_views import NOTHING
@@ -66,7 +68,7 @@ def _in_turn(method: Callable[Concatenate[Engine, Given], Answer]) -> Callable[C
 
     @wraps(method)
     def alone(engine: Engine, /, *arguments: Given.args, **named: Given.kwargs) -> Answer:
-        name = method.__name__
+        name = method.__name__.removeprefix("_")
         if engine._pending.is_here():
             raise _called_by_subscriber(name)
         deliveries: Sequence[Delivery] = ()
@@ -167,7 +169,6 @@ class Engine:
 
     # --- queries --------------------------------------------------------------------------------------------------
 
-    @_in_turn
     def register(
         self,
         text: str | CompiledQuery,
@@ -184,19 +185,37 @@ class Engine:
         named graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees what follows by the
         classes and properties of the static default graph. Raises QuerySyntaxError, UnsupportedQuery, DataError.
         """
+        if self._pending.is_here():
+            raise _called_by_subscriber("register")
         self._steps.check_open()
-        self.flush()
         check_entailment(entailment)
-        static_graphs = graphs_by_name(static_graphs)
         compiled = compile_query(
             text, source=source, changelog=changelog, service_timeout=self._options.service_timeout
         )
+        # Beside the running engine: other threads can push meanwhile.
+        prepare(calls_of(compiled.plan), _announce)
+        return self._register(compiled, static, graphs_by_name(static_graphs), entailment)
+
+    @_in_turn
+    def _register(
+        self,
+        compiled: CompiledQuery,
+        static: Iterable[StaticSource] | StaticSource,
+        static_graphs: Mapping[str, StaticSource] | None,
+        entailment: str | None,
+    ) -> Query:
+        self._steps.check_open()
+        self.flush()
         self._registry.streams.check_time_predicates(compiled.plan)
         self._script.registering(compiled, static, static_graphs, entailment=entailment)
         ahead.expect(_REHEARSAL, self._script.as_bytes, _announce)
+        if lacks_all(variants_of(compiled.plan)):
+            # Rather now than when the first element is pushed.
+            ahead.something_is_missing()
         data = load_static_data(compiled.plan, static, static_graphs, self.dictionary, self._options.contexts)
         if entailment is not None:
             compiled = compile_query(compiled, ontology=ontology_of(data, self.dictionary))
+            prepare(calls_of(compiled.plan), _announce)
         limits = Limits(
             self._options.max_text, told_of(compiled.plan, self._reports.report), self._counters.add_no_numbers
         )

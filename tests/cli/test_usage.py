@@ -23,7 +23,7 @@ def assert_bad_usage(finished: Finished, *expected: str) -> None:
 
 
 def test_help_of_every_command(cqels: Cqels) -> None:
-    for command in ("run", "explain", "demo", "bench"):
+    for command in ("run", "explain", "demo", "bench", "compile"):
         finished = cqels(command, "--help")
         assert finished.status == 0
         assert f"cqels {command}" in finished.out or "Usage" in finished.out

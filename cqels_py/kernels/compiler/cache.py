@@ -52,7 +52,17 @@ class KernelCache(FunctionCache):
         super().__init__(function)
         folders = folders_of(function.__code__.co_filename)
         self._cache_path = str(folders[0])
-        self._cache_file = cast(Any, KernelFiles(folders, self._impl.filename_base, stamp))
+        self._files = KernelFiles(folders, self._impl.filename_base, stamp)
+        self._cache_file = cast(Any, self._files)
+
+    def has(self, types: tuple[Any, ...], target: Any) -> bool:
+        """Is there a file of the kernel for arguments of these types? It is not loaded."""
+        return self._files.has(self._index_key(types, target.codegen()))
+
+    @property
+    def can_be_written(self) -> bool:
+        """Can kernels be kept, so that one process can use those that another has compiled?"""
+        return self._files.can_be_written
 
 
 def folders_of(module: str) -> list[Path]:

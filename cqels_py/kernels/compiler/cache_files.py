@@ -50,6 +50,15 @@ class KernelFiles:
             found = self._read(key)
         return found
 
+    def has(self, key: Any) -> bool:
+        """Is there a file for these types, made from the same source by the same numba? Its content is not checked."""
+        name, head = self._name(key), self._head(key)
+        return any(_begins_with(folder / name, head) for folder in self._folders)
+
+    @property
+    def can_be_written(self) -> bool:
+        return _can_be_written(self._folders)
+
     def save(self, key: Any, data: Any) -> None:
         """Write the kernel's file. If that fails, warn once; the kernel is then compiled again next time."""
         payload = dumps(data)
@@ -84,6 +93,14 @@ class KernelFiles:
 
 def _digest(*parts: Any) -> bytes:
     return hashlib.blake2b(repr(parts).encode(), digest_size=_DIGEST).digest()
+
+
+def _begins_with(path: Path, head: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(head)) == head
+    except OSError:
+        return False
 
 
 def _kernel_in(content: bytes, head: bytes) -> Any:

@@ -102,6 +102,11 @@ def reporting(on_start: Callable[[], None], on_end: Done) -> Iterator[None]:
         _EXPECTED.on_start, _EXPECTED.on_end = before
 
 
+def reports(on_start: Callable[[], None]) -> tuple[Callable[[], None], Done]:
+    """Whom to tell of compilation, before and after it: a command that watches, otherwise `on_start`."""
+    return (_EXPECTED.on_start if _EXPECTED.by_command else on_start), _EXPECTED.on_end
+
+
 def something_is_missing(can_be_kept: Callable[[], bool] = lambda: True) -> bool:
     """Called when a kernel is in no file. Returns whether to look again, because kernels have been compiled in the
     meantime.
@@ -112,20 +117,20 @@ def something_is_missing(can_be_kept: Callable[[], bool] = lambda: True) -> bool
     if rehearsal is None or _EXPECTED.left == 0:
         return False
     _EXPECTED.on_start()
-    workers = _workers()
-    if workers < 2 or not can_be_kept() or (first_input := _EXPECTED.first_input()) is None:
+    available = workers()
+    if available < 2 or not can_be_kept() or (first_input := _EXPECTED.first_input()) is None:
         return False
     _EXPECTED.left -= 1
     started = time.perf_counter()
     compiled: set[str] = set()
     try:
-        compiled = compile_all(rehearsal, workers, first_input)
+        compiled = compile_all(rehearsal, available, first_input)
     finally:
         _EXPECTED.on_end(len(compiled), time.perf_counter() - started)
     return True
 
 
-def _workers() -> int:
+def workers() -> int:
     """How many processes can compile at once; a single one would be no faster than this process."""
     if not _is_python() or os.name != "posix":
         return 0
@@ -148,12 +153,25 @@ def compile_all(rehearsal: Sequence[str], workers: int, first_input: bytes = b""
     compiled: set[str] = set()
     with suppress(OSError), TemporaryDirectory(prefix=FOLDER) as folder:
         Path(folder, INPUT).write_bytes(first_input)
-        team = _Team(rehearsal, folder)
+        team = _Team()
         try:
-            compiled = team.work(workers)
+            compiled = team.rehearse(rehearsal, folder, workers)
         finally:
             team.dismiss()
     return compiled
+
+
+def compile_calls(calls: list[dict[str, Any]], workers: int, on_done: Callable[[], None]) -> set[str]:
+    """Compile these kernels; returns their names and types. `on_done` is called after each one, by several threads.
+
+    Where no process can be started, none is compiled."""
+    team = _Team(on_done)
+    with suppress(OSError):
+        try:
+            team.compile(Calls(calls), team.start_workers(workers))
+        finally:
+            team.dismiss()
+    return team.compiled
 
 
 class Calls:
@@ -185,37 +203,43 @@ class Calls:
 
 
 class _Team:
-    """A rehearsing process, and compiling processes with a thread each that talks to it."""
+    """Compiling processes, with a thread each that talks to it; and one that rehearses, where there is a rehearsal."""
 
-    def __init__(self, rehearsal: Sequence[str], folder: str) -> None:
-        self._rehearsal = rehearsal
-        self._folder = folder
+    def __init__(self, on_done: Callable[[], None] = lambda: None) -> None:
+        self._on_done = on_done
         self._processes: list[subprocess.Popen[str]] = []
-        self._compiled: set[str] = set()
+        self.compiled: set[str] = set()
 
-    def work(self, workers: int) -> set[str]:
-        """The kernels that were compiled."""
+    def rehearse(self, rehearsal: Sequence[str], folder: str, workers: int) -> set[str]:
+        """Compile the kernels that the rehearsal calls: those that were compiled."""
         read, write = os.pipe()
         with os.fdopen(read) as reports:
             try:
                 # Its temporary files are removed with the folder, however it ends.
-                variables = {"NUMBA_DISABLE_JIT": "1", REHEARSAL: str(write), "TMPDIR": self._folder}
-                rehearsal = self._start(self._rehearsal, variables, (write,))
+                variables = {"NUMBA_DISABLE_JIT": "1", REHEARSAL: str(write), "TMPDIR": folder}
+                process = self._start(rehearsal, variables, (write,))
             finally:
                 os.close(write)
             # The workers import their modules while the rehearsal runs.
-            team = [self._start((_WORKER,), {}, ()) for _ in range(workers)]
-            calls = Calls(_reported_calls(reports, rehearsal))
+            team = self.start_workers(workers)
+            calls = Calls(_reported_calls(reports, process))
         # If this process were killed now, nobody else would remove them.
-        rehearsal.kill()
-        rehearsal.wait()
-        rmtree(self._folder, ignore_errors=True)
-        threads = [Thread(target=self._order, args=(process, calls), daemon=True) for process in team]
+        process.kill()
+        process.wait()
+        rmtree(folder, ignore_errors=True)
+        self.compile(calls, team)
+        return self.compiled
+
+    def start_workers(self, workers: int) -> list[subprocess.Popen[str]]:
+        return [self._start((_WORKER,), {}, ()) for _ in range(workers)]
+
+    def compile(self, calls: Calls, workers: Sequence[subprocess.Popen[str]]) -> None:
+        """Let the workers compile the calls; ends when all are done."""
+        threads = [Thread(target=self._order, args=(process, calls), daemon=True) for process in workers]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return self._compiled
 
     def dismiss(self) -> None:
         """Whatever has happened, no process is left behind."""
@@ -242,7 +266,8 @@ class _Team:
             while (call := calls.take(process.pid)) is not None:
                 process.stdin.write(json.dumps(call) + "\n")
                 process.stdin.flush()
-                self._compiled.update(json.loads(process.stdout.readline()))
+                self.compiled.update(json.loads(process.stdout.readline()))
+                self._on_done()
 
 
 def _reported_calls(reports: IO[str], rehearsal: subprocess.Popen[str]) -> list[dict[str, Any]]:

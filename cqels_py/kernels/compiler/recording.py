@@ -9,6 +9,7 @@ import base64
 import json
 import os
 import pickle
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -25,18 +26,19 @@ class _Recorder:
         self.inside = False
         self._seen: set[Any] = set()
 
-    def record(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        """Write a JSON line, once for each kernel and types: the pickled types, and the bytecode sizes of all functions
-        compiled with it."""
+    def record(self, function: Callable[..., Any], arguments: tuple[Any, ...], caller: str) -> None:
+        """Write a JSON line, once for each kernel, types and calling module: the pickled types, and the bytecode sizes of
+        all functions compiled with it."""
         from numba.core.typing.typeof import Purpose, typeof
 
         types = tuple(typeof(argument, Purpose.argument) for argument in arguments)
-        call = (function.__module__, function.__name__, types)
+        call = (function.__module__, function.__name__, types, caller)
         if call not in self._seen:
             self._seen.add(call)
             line = {
                 "module": function.__module__,
                 "name": function.__name__,
+                "caller": caller,
                 "types": base64.b64encode(pickle.dumps(types)).decode(),
                 "parts": _parts(function),
             }
@@ -56,7 +58,7 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*arguments)
         _RECORDER.inside = True
         try:
-            _RECORDER.record(function, arguments)
+            _RECORDER.record(function, arguments, sys._getframe(1).f_globals["__name__"])
             return _as_compiled(function(*arguments))
         finally:
             _RECORDER.inside = False

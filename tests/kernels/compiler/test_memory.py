@@ -62,4 +62,4 @@ def test_each_worker_needs_memory(mebibytes: int | None, workers: int, monkeypat
     room = None if mebibytes is None else mebibytes * MEBIBYTE
     monkeypatch.setattr(memory, "available", lambda: room)
     monkeypatch.setattr(ahead, "_cores", lambda: 4)
-    assert ahead._workers() == workers
+    assert ahead.workers() == workers

@@ -102,11 +102,11 @@ def test_a_rehearsal_waits_until_standard_input_has_begun(
 def test_the_rehearsal_gets_the_first_bytes_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[bytes] = []
 
-    def work(self: Any, workers: int) -> set[str]:
-        given.append(Path(self._folder, ahead.INPUT).read_bytes())
+    def rehearse(self: Any, rehearsal: Sequence[str], folder: str, workers: int) -> set[str]:
+        given.append(Path(folder, ahead.INPUT).read_bytes())
         return set()
 
-    monkeypatch.setattr(ahead._Team, "work", work)
+    monkeypatch.setattr(ahead._Team, "rehearse", rehearse)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ahead.compile_all(REHEARSAL, 1, b"<a> <b> <c> .\n")
     assert given == [b"<a> <b> <c> .\n"]

@@ -1,0 +1,60 @@
+"""The kernels that a plan needs: all that its query calls are compiled before it runs."""
+
+from __future__ import annotations
+
+import json
+
+from cqels_py.dataflow.kernel_calls import _ONLY_FOR, _WITH_VARIANTS, calls_of, variants_of
+from cqels_py.engine.compile import compile_query
+from cqels_py.kernels.compiler.manifest import RECORD_AGAIN, manifest
+from tests.support.record_kernels import calls_in, reported_by
+
+PREFIX = "PREFIX : <http://ex.org/> "
+
+
+def kernels_of(text: str) -> set[str]:
+    return {call.kernel for call in calls_of(compile_query(PREFIX + text).plan)}
+
+
+def test_a_plan_needs_all_kernels_that_its_query_calls() -> None:
+    lines, status = reported_by("-m", "tests.support.calls_by_query")
+    assert status == 0
+    called: list[str] = []
+    beyond = []
+    for line in lines:
+        report = json.loads(line)
+        if "query" in report:
+            absent = set(map(str, calls_in(called))).difference(report["needs"])
+            beyond += [f"{call} is called by {report['query']}" for call in sorted(absent)]
+            called = []
+        else:
+            called.append(line)
+    assert beyond == [], RECORD_AGAIN
+
+
+def test_kernels_of_operators_that_the_plan_does_not_have_are_left_out() -> None:
+    plain = kernels_of("SELECT ?a { STREAM :s [RANGE 1s] { ?a :p ?b } }")
+    join = kernels_of("SELECT ?a { STREAM :s [RANGE 1s] { ?a :p ?b . ?b :q ?c } }")
+    assert "joins.multiway.step" not in plain
+    assert join > plain
+    assert join - plain >= {"joins.multiway.step", "joins.star.step"}
+
+
+def test_an_order_of_results_needs_the_kernels_of_sorting() -> None:
+    text = (
+        "REGISTER RSTREAM :o AS SELECT ?a FROM NAMED WINDOW :w ON :s [RANGE PT3S STEP PT1S] { WINDOW :w { ?a :v ?v } }"
+    )
+    assert "rows.top.take" not in kernels_of(text)
+    assert "rows.top.take" in kernels_of(text + " ORDER BY ?v")
+
+
+def test_variants_of_aggregation_are_not_compiled_before_one_is_needed() -> None:
+    text = "SELECT ?a (SUM(?v) AS ?x) { STREAM :s [RANGE 1s] { ?a :v ?v } } GROUP BY ?a"
+    variants = variants_of(compile_query(PREFIX + text).plan)
+    assert {call.kernel for call in variants} == {"aggregates.group_by.group", "aggregates.group_by.open_group"}
+    assert kernels_of(text).isdisjoint(_WITH_VARIANTS)
+    assert variants_of(compile_query(PREFIX + "SELECT ?a { STREAM :s [NOW] { ?a :v ?v } }").plan) == []
+
+
+def test_callers_are_modules_that_call_kernels() -> None:
+    assert _ONLY_FOR.keys() - {call.caller for call in manifest()} == set(), RECORD_AGAIN
