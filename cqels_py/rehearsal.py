@@ -224,10 +224,10 @@ def _matching(plan: Plan, value: str, now: int) -> Iterator[tuple[str, str | Non
 
     A variable that is only an object is the value; any other is one and the same node. Times are `now`.
     """
-    from cqels_py.plan.nodes import GRAPH, Scan, is_variable
-    from cqels_py.plan.traverse import nodes_of
+    from cqels_py.plan.nodes import GRAPH, is_variable
+    from cqels_py.plan.traverse import scans_of
 
-    scans = [node for node in nodes_of(plan.root) if isinstance(node, Scan)]
+    scans = list(scans_of(plan.root))
     things = {position for scan in scans for position in scan.pattern[:2]}
     date = datetime.fromtimestamp(now // 1_000_000, UTC).isoformat()
 
