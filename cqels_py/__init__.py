@@ -47,3 +47,8 @@ def __getattr__(name: str) -> object:
     if name in _ERRORS:
         return getattr(import_module("cqels_py.errors"), name)
     raise AttributeError(f"module 'cqels_py' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that have not been imported yet."""
+    return sorted({*globals(), *__all__})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -281,8 +283,8 @@ def test_the_element_that_is_open_at_a_wrong_row_is_not_processed(engine: Engine
 
 
 RUNS: list[tuple[Any, dict[str, Any], str]] = [
-    ("temp.csv", {}, "what run reads is a mapping, {iri: source}, not 'temp.csv'"),
-    ([table(ROWS)], {}, "what run reads is a mapping, {iri: source}"),
+    ("temp.csv", {}, "the argument of run is a mapping, {iri: source}, not 'temp.csv'"),
+    ([table(ROWS)], {}, "the argument of run is a mapping, {iri: source}"),
     ({5: table(ROWS)}, {}, "an IRI is a text, not 5"),
     (None, {"time_predicates": "x"}, "time_predicates is a mapping, {iri: IRI of a property}, not 'x'"),
     (None, {"time_predicates": {OTHER: "x"}}, f"time_predicates has the stream <{OTHER}>, of which there is no source"),
@@ -402,9 +404,9 @@ def test_options_that_make_no_sense(engine: Engine, options: dict[str, Any], mes
 
 def test_a_subscriber_is_a_function(engine: Engine) -> None:
     query = engine.register(VALUES)
-    with pytest.raises(UsageError, match="what subscribes is a function of a Result, not 5"):
+    with pytest.raises(UsageError, match="the callback is a function of a Result, not 5"):
         query.subscribe(5)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="what subscribes is a function of a ResultBatch, not 5"):
+    with pytest.raises(UsageError, match="the callback is a function of a ResultBatch, not 5"):
         query.subscribe_batches(5)  # type: ignore[arg-type]
     engine.push(STREAM, [GOOD], time=1)
     assert len(list(query.results())) == 1
@@ -528,3 +530,8 @@ def test_a_byte_order_mark_before_a_query_is_no_part_of_it() -> None:
     assert Engine().register(f"\ufeff{VALUES}").explain() == Engine().register(VALUES).explain()
     with pytest.raises(QuerySyntaxError, match=r"^<query>:1:8: "):
         Engine().register("\ufeffSELECT SELECT")
+
+
+def test_the_public_names_are_listed_before_anything_is_imported() -> None:
+    program = "import cqels_py; assert not set(cqels_py.__all__) - set(dir(cqels_py)), dir(cqels_py)"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -21,7 +21,7 @@ def test_warnings_are_an_attribute_and_are_logged_once(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING, "cqels_py"):
         query = cqels.Engine().register(TEXT)
     assert [warning.partition(":")[0] for warning in query.warnings] == [
-        "?vlaue is bound by nothing in the query",
+        "nothing in the query binds ?vlaue",
         "cross product",
     ]
     assert [record.getMessage() for record in caplog.records] == [f"Meters: {warning}" for warning in query.warnings]

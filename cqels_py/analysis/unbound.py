@@ -49,7 +49,7 @@ def _warning(name: Variable, bound: set[Variable]) -> str:
     lower = {other.lower(): other for other in sorted(bound)}
     close = get_close_matches(name.lower(), lower, 1)
     meant = f": is ?{lower[close[0]]} meant?" if close else ""
-    return f"?{name} is bound by nothing in the query{meant}"
+    return f"nothing in the query binds ?{name}{meant}"
 
 
 class _Names:

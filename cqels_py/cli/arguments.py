@@ -25,7 +25,7 @@ def duration(option: str, text: str) -> int:
         return duration_of(text)
     except QueryError:
         # Its message is about queries.
-        message = f"{option} {text!r} is no duration of whole microseconds; write one like 5s, 1h30m or PT5M"
+        message = f"{option} {text!r} is not a duration of whole microseconds; write one like 5s, 1h30m or PT5M"
         raise UsageError(message) from None
 
 

@@ -425,7 +425,14 @@ def run() -> None:
     """The console script `cqels`."""
     # Imported modules stay; searching them for garbage, again and again, takes a fifth of the time of a small job.
     gc.set_threshold(_NEW_OBJECTS)
-    _leave(main())
+    try:
+        status = main()
+    except KeyboardInterrupt as error:
+        # While modules are still being imported: a command that has begun says so itself.
+        from cqels_py.cli.failures import interrupted
+
+        status = interrupted(error).status
+    _leave(status)
 
 
 def _leave(status: int) -> NoReturn:

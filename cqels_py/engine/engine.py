@@ -476,7 +476,7 @@ class Engine:
         reading; the engine can be used on.
         """
         self._steps.check_open()
-        sources = by_iri(sources, "what run reads", "source")
+        sources = by_iri(sources, "the argument of run", "source")
         streams = self._registry.streams
         given = {**streams.time_predicates, **predicates_of(time_predicates, sources)}
         if progress is not None:

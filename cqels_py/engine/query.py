@@ -184,7 +184,7 @@ class Query:
 
     def _checked(self, callback: Callable[[Kind], object], of: str, on_error: str) -> Callable[[Kind], object]:
         """The callback, or with `on_error="report"` a function that calls it and reports its exceptions."""
-        check_callable(callback, "what subscribes", of)
+        check_callable(callback, "the callback", of)
         if on_error not in ("raise", "report"):
             raise UsageError(f"on_error is 'raise' or 'report', not {on_error!r}")
         if on_error == "raise":

@@ -97,8 +97,8 @@ class EngineReports:
         elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
         self.due.append(
             DataError(
-                f"{elements} dropped, more than {self._options.lateness} microseconds later than the newest before: "
-                "a greater lateness waits longer"
+                f"{elements} dropped as late data: older than the newest element by more than the lateness of "
+                f"{self._options.lateness:,} microseconds; a greater lateness accepts them"
             )
         )
 

@@ -30,6 +30,7 @@ _ROWS = 1 << 16
 _TERM = r'(<[^<>]*>|_:[^\s<>"]+?|"(?:[^"\\\n\r]|\\.)*+"(?:@[A-Za-z0-9-]+|\^\^<[^<>]*>)?)'
 _STATEMENT = re.compile(rf"[ \t]*{_TERM}[ \t]*{_TERM}[ \t]*{_TERM}[ \t]*(?:{_TERM}[ \t]*)?\.[ \t]*(?:#.*)?\r?")
 
+_NOT_WELL_FORMED = "this term is not well-formed"
 _MESSAGES = {
     kernel.AS_SUBJECT: "expected the subject: <iri> or _:label",
     kernel.AS_PREDICATE: "expected the predicate: <iri>",
@@ -37,7 +38,7 @@ _MESSAGES = {
     kernel.AS_GRAPH: "expected the graph, or '.' at the end of the statement",
     kernel.AS_POINT: "expected '.' at the end of the statement",
     kernel.AS_END: "expected the end of the line after '.'",
-    kernel.AS_TERM: "this term is not well-formed",
+    kernel.AS_TERM: _NOT_WELL_FORMED,
     kernel.AS_ABSOLUTE: "expected an absolute IRI, like <http://example.org/a>",
     kernel.AS_TIME: 'a triple of the default graph gives an element\'s time, <graph> {predicate} "…", or is about the graph of the '
     "current element, or of a later one whose time stands before it",
@@ -161,7 +162,10 @@ class Tokenizer:
         start = text.rfind(b"\n", 0, at) + 1
         column = len(text[start:offset].decode("utf-8", "replace")) + 1
         found = text[offset : min(end, offset + 40)].decode("utf-8", "replace").strip()
-        shown = f", not {found!r}" if found else ", but the line ends"
+        if message == _NOT_WELL_FORMED:
+            shown = f" here: {found!r}" if found else ": the line ends within it"
+        else:
+            shown = f", not {found!r}" if found else ", but the line ends"
         if self.state[kernel.LINE] > 0:
             place: Place | None = Place(int(self.state[kernel.LINE]), column, self._source)
         else:

@@ -151,5 +151,5 @@ class _Reader:
         if token.kind is Kind.NUMBER:
             check_digits(self._cursor.source, token, token.text)
         if token.kind is not Kind.NUMBER or not token.text.isdecimal() or not 0 < int(token.text) < MOST:
-            raise self._cursor.source.error(f"expected how many, such as 100, found {token}", token.start)
+            raise self._cursor.source.error(f"expected a whole number from 1, such as 100, found {token}", token.start)
         return int(token.text)

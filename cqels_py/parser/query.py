@@ -33,11 +33,11 @@ _MOST_DIGITS = 4000
 """Python reads integers of so many digits and a few more."""
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _NO_WINDOW = (
-    "the query asks no window of a stream, so nothing would ever happen: ask at least one pattern of a window, as in "
+    "the query reads no stream, so it would never have a result: put at least one pattern in a window, as in "
     "WHERE { STREAM <http://ex.org/stream> [RANGE 10s] { ?s ?p ?o } }"
 )
 _NOT_ASKED = (
-    "no pattern asks one of the windows that the query declares, so nothing would ever happen: ask WINDOW <name> { … } "
+    "no pattern reads a window that the query declares, so it would never have a result: write WINDOW <name> { … } "
     "(RSP-QL), or GRAPH <stream> { … } of a FROM NAMED STREAM (C-SPARQL)"
 )
 _TOO_DEEP = "the query is nested too deeply: split it, or write long lists of alternatives with IN or VALUES"

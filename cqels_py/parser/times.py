@@ -117,7 +117,7 @@ def _sum_of_parts(cursor: Cursor, first: Token, text: str) -> Fraction:
         total += Fraction(part[1]) * _unit(cursor, part[2], first.start + part.start(2))
         at = part.end()
     if at != len(text):
-        raise cursor.source.error(f"'{text}' is no duration: write 10s, 1h30m or PT1H30M", first.start)
+        raise cursor.source.error(f"'{text}' is not a duration: write 10s, 1h30m or PT1H30M", first.start)
     return total
 
 
@@ -125,7 +125,7 @@ def _amount(cursor: Cursor, first: Token, number: str) -> Fraction:
     try:
         return Fraction(number)
     except ValueError:
-        raise cursor.source.error(f"'{number}' is no number", first.start) from None
+        raise cursor.source.error(f"'{number}' is not a number", first.start) from None
 
 
 def _unit(cursor: Cursor, name: str, offset: int) -> Fraction:
@@ -139,7 +139,7 @@ def _iso_microseconds(cursor: Cursor, first: Token, text: str) -> Fraction:
     match = _ISO.fullmatch(text)
     if match is None or not any(match.groups()):
         raise cursor.source.error(
-            f"'{text}' is no duration: write PT10S, PT5M, PT1H30M or P1D; years and months have no fixed length",
+            f"'{text}' is not a duration: write PT10S, PT5M, PT1H30M or P1D; years and months have no fixed length",
             first.start,
         )
     weeks = Fraction(match["w"] or 0) * 7 * UNITS["d"]

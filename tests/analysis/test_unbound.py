@@ -9,19 +9,28 @@ from cqels_py.parser import parse
 
 STREAM = "STREAM :s [RANGE 5m]"
 CASES = [
-    (f"SELECT ?s {{ {STREAM} {{ ?s :t ?t }} FILTER(?T > 30) }}", ["?T is bound by nothing in the query: is ?t meant?"]),
+    (f"SELECT ?s {{ {STREAM} {{ ?s :t ?t }} FILTER(?T > 30) }}", ["nothing in the query binds ?T: is ?t meant?"]),
     (
         f"SELECT (AVG(?temp) AS ?m) {{ {STREAM} {{ ?s :t ?temper }} }}",
-        ["?temp is bound by nothing in the query: is"],
+        ["nothing in the query binds ?temp: is"],
     ),
     (
         f"SELECT (COUNT(*) AS ?n) {{ {STREAM} {{ ?s :t ?t }} }} GROUP BY ?room",
-        ["?room is bound by nothing in the query"],
+        ["nothing in the query binds ?room"],
     ),
-    (f"SELECT ?x {{ {STREAM} {{ ?s :t ?t }} }} ORDER BY ?zz LIMIT 1", ["?x is bound by", "?zz is bound by"]),
-    (f"CONSTRUCT {{ ?s :x ?zz }} {{ {STREAM} {{ ?s :t ?t }} }}", ["?zz is bound by nothing in the query"]),
-    (f"SELECT ?s {{ {STREAM} {{ ?s :t ?t }} FILTER NOT EXISTS {{ ?s :x ?x FILTER(?y > ?x) }} }}", ["?y is bound by"]),
-    (f"SELECT ?s {{ {STREAM} {{ ?s :t ?t }} OPTIONAL {{ ?s :x ?x FILTER(?u > ?x) }} }}", ["?u is bound by"]),
+    (
+        f"SELECT ?x {{ {STREAM} {{ ?s :t ?t }} }} ORDER BY ?zz LIMIT 1",
+        ["nothing in the query binds ?x", "nothing in the query binds ?zz"],
+    ),
+    (f"CONSTRUCT {{ ?s :x ?zz }} {{ {STREAM} {{ ?s :t ?t }} }}", ["nothing in the query binds ?zz"]),
+    (
+        f"SELECT ?s {{ {STREAM} {{ ?s :t ?t }} FILTER NOT EXISTS {{ ?s :x ?x FILTER(?y > ?x) }} }}",
+        ["nothing in the query binds ?y"],
+    ),
+    (
+        f"SELECT ?s {{ {STREAM} {{ ?s :t ?t }} OPTIONAL {{ ?s :x ?x FILTER(?u > ?x) }} }}",
+        ["nothing in the query binds ?u"],
+    ),
 ]
 FINE = [
     f"SELECT * {{ {STREAM} {{ ?s :t ?t }} BIND(?t + 1 AS ?u) VALUES (?u ?w) {{ (1 UNDEF) }} }}",

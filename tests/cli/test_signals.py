@@ -21,6 +21,12 @@ SAID = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "ended: nobo
 STATUS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 
 
+def test_an_interrupt_while_modules_are_imported_is_no_traceback() -> None:
+    program = "import signal; from cqels_py.cli import main; main.main = lambda: signal.raise_signal(signal.SIGINT); main.run()"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (finished.returncode, finished.stderr) == (130, "interrupted\n")
+
+
 class Command:
     """`cqels run` over a live stream; `writer` is where its elements are written."""
 

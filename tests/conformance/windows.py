@@ -49,7 +49,7 @@ def _asks_no_window(text: str) -> bool:
     try:
         harness.parse(text)
     except QuerySyntaxError as error:
-        return "no pattern asks" in error.message
+        return "no pattern reads" in error.message
     except QueryError:
         pass
     return False

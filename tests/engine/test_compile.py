@@ -79,7 +79,7 @@ def test_it_names_its_static_data_and_has_its_warnings() -> None:
     text = PREFIX + "SELECT ?a ?typo FROM :d FROM NAMED :g { STREAM :s [COUNT 1] { ?a :p ?type } }"
     compiled = compile_query(text)
     assert compiled.static_graphs == (f"{EX}d", f"{EX}g")
-    assert compiled.warnings == ("?typo is bound by nothing in the query: is ?type meant?",)
+    assert compiled.warnings == ("nothing in the query binds ?typo: is ?type meant?",)
 
 
 @pytest.mark.parametrize("command", ["run", "explain"])

@@ -707,7 +707,9 @@ def test_late_elements_are_counted_and_reported() -> None:
     assert [row[3] for row in seen(query.results())] == [3, 5, 7, 9, 12]
     assert (engine.statistics.late, engine.statistics.elements, engine.statistics.malformed) == (4, 9, 0)
     assert len(reports) == 3
-    assert str(reports[0]).startswith("1 element was dropped, more than 2 microseconds later")
+    assert str(reports[0]).startswith(
+        "1 element was dropped as late data: older than the newest element by more than the lateness of 2 micro"
+    )
     assert str(reports[2]).startswith("2 elements were dropped")
 
 

@@ -213,6 +213,11 @@ BAD = [
 ]
 
 
+def test_a_term_that_is_not_well_formed_is_quoted_from_where_it_breaks(source: Source) -> None:
+    read = source("s.nt", "<http://ex.org/a <http://ex.org/p> _:o .\n", time_predicate=TIME)
+    assert "s.nt:1:17: this term is not well-formed here: '<http://ex.org/p> _:o .'" in str(read.error)
+
+
 @pytest.mark.parametrize(("line", "place", "expected"), BAD)
 def test_a_malformed_line_is_placed(source: Source, line: str, place: str, expected: str) -> None:
     read = source("s.nt", line + "\n", time_predicate=TIME)
