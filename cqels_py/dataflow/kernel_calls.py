@@ -57,13 +57,18 @@ def _calls_of(query: Plan) -> list[KernelCall]:
     nodes = list(nodes_of(query.root))
     kinds = {type(node) for node in nodes}
     unused = {caller for caller, those in _ONLY_FOR.items() if kinds.isdisjoint(those)}
-    if query.order is None and plan.TopRows not in kinds:
+    if query.order is None and not any(map(_orders, nodes)):
         unused.add("cqels_py.state.ordered_rows")
     if not query.added and not any(map(_evaluates, nodes)):
         unused.add("cqels_py.operators.r2r.expressions")
     if all(window.partition is None for window in query.windows):
         unused.update(("cqels_py.state.last_by_value", "cqels_py.state.sessions_by_value"))
     return [call for call in manifest() if call.caller not in unused and not call.caller.startswith(_FILES)]
+
+
+def _orders(node: Node) -> bool:
+    """Does the node order rows? MATCH does so to choose between matches of the same elements."""
+    return isinstance(node, plan.TopRows) or (isinstance(node, plan.MatchRows) and node.policy != "ALL")
 
 
 def _evaluates(node: Node) -> bool:

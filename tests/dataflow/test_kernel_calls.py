@@ -46,6 +46,9 @@ def test_an_order_of_results_needs_the_kernels_of_sorting() -> None:
     )
     assert "rows.top.take" not in kernels_of(text)
     assert "rows.top.take" in kernels_of(text + " ORDER BY ?v")
+    match = "SELECT ?a { MATCH WITHIN 1s { EVENT ON :s { ?a :v ?v } } }"
+    assert "rows.top.take" not in kernels_of(match)
+    assert "rows.top.take" in kernels_of(match.replace("MATCH", "MATCH LATEST"))
 
 
 def test_variants_of_aggregation_are_not_compiled_before_one_is_needed() -> None:
