@@ -1,0 +1,45 @@
+"""On a machine that has run a query once nothing is compiled; and never inside of a push."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+from numba.core import event
+from cqels_py.engine.engine import Engine
+from tests.support import traces
+
+class Compiled(event.Listener):
+    count = 0
+    def on_start(self, event):
+        Compiled.count += 1
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Compiled())
+engine = Engine()
+query = engine.register(
+    "PREFIX : <http://ex.org/> SELECT ?a ?b { STREAM :s [RANGE 3s] { ?a :p ?b } FILTER(?b > 1) }", changelog=True
+)
+registered = Compiled.count
+for second in range(6):
+    engine.push("http://ex.org/s", traces.triples(f"a p {second}"), time=second * 1_000_000)
+engine.finish()
+print(registered, Compiled.count - registered, len(list(query.results())))
+"""
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
+def test_pushes_compile_nothing_and_a_second_process_compiles_nothing_at_all() -> None:
+    first, second = (
+        subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    )
+    # The values 2 to 5 pass the filter.
+    assert first[1:] == ["0", second[2]]
+    assert second[:2] == ["0", "0"]
+    assert int(second[2]) >= 4
