@@ -27,8 +27,8 @@ from cqels_py.operators.r2s.ask import Ask
 from cqels_py.operators.r2s.ordered import OrderedAnswers
 from cqels_py.operators.r2s.streams import Answers, Changes
 from cqels_py.plan import nodes as plan
-from cqels_py.plan.nodes import Node, Plan
-from cqels_py.plan.order import expires_fifo, is_timed
+from cqels_py.plan.nodes import WITHOUT_TERMS, Node, Plan
+from cqels_py.plan.order import expires_fifo, is_timed, never_expires
 
 
 def build_operator(
@@ -77,7 +77,10 @@ def _group_by(node: plan.GroupRows, values: DictionaryValues) -> Operator:
         Aggregate(a.function, None if a.argument is None else columns.index(a.argument), a.distinct, a.separator)
         for a in node.aggregates
     ]
-    return GroupBy(_places(node.input, node.keys), aggregates, values, expires_fifo=expires_fifo(node.input))
+    # In FIFO input each mapping waits for its expiry in a queue: where none expires, only terms to be compared need its order.
+    keep_terms = not all(a.function in WITHOUT_TERMS for a in node.aggregates)
+    fifo = expires_fifo(node.input) and (keep_terms or not never_expires(node.input))
+    return GroupBy(_places(node.input, node.keys), aggregates, values, expires_fifo=fifo)
 
 
 def _factorised_groups(node: plan.FactorisedGroups, values: DictionaryValues) -> Operator:

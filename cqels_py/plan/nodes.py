@@ -48,6 +48,7 @@ class Scan:
 
     `conditions` are tested when a mapping arrives, before it is kept. `keep_ids`: an expired mapping is delivered with its ids;
     a join that keeps its own leaves does not need them. `expires_fifo`: mappings expire in the order in which they came.
+    `expires` False: they never do ([ALL]).
     """
 
     window: int
@@ -56,6 +57,7 @@ class Scan:
     conditions: tuple[ExpressionProgram, ...] = ()
     keep_ids: bool = True
     expires_fifo: bool = True
+    expires: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +229,10 @@ class PlannedAggregate:
     argument: str | None
     distinct: bool
     separator: str = " "
+
+
+WITHOUT_TERMS = frozenset(("COUNT(*)", "COUNT", "SUM", "AVG"))
+"""Aggregates that keep numbers only. The others keep terms of the group."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,21 @@ def expires_fifo(node: Node) -> bool:
             return False
 
 
+def never_expires(node: Node) -> bool:
+    """Is a mapping of a node never retracted? Only True is certain."""
+    if is_timed(node):
+        return False
+    match node:
+        case Scan():
+            return not node.expires
+        case Rows():
+            return True
+        case FilterRows() | ExtendRows() | ProjectRows() | Shared():
+            return never_expires(node.input)
+        case _:
+            return False
+
+
 def is_monotone(node: Node) -> bool:
     """If the inputs of a tick are insertions only, or retractions only, are the node's changes so too?"""
     match node:

@@ -58,6 +58,7 @@ def _graph_names(planner: Planning, window: Window, graph: URIRef | Variable) ->
             pattern_text(triple, graph),
             name,
             expires_fifo=planner.streams.expires_fifo(each),
+            expires=planner.streams.expires(each),
         )
         for each in window.windows
     )
@@ -72,7 +73,13 @@ def leaf(planner: Planning, window: Window, triple: TriplePattern, needed: Neede
         variables = (*variables, window.graph)
     names = tuple(map(str, variables))
     scans: list[Node] = [
-        Scan(planner.streams.number(name), pattern, names, expires_fifo=planner.streams.expires_fifo(name))
+        Scan(
+            planner.streams.number(name),
+            pattern,
+            names,
+            expires_fifo=planner.streams.expires_fifo(name),
+            expires=planner.streams.expires(name),
+        )
         for name in window.windows
     ]
     if window.with_static:

@@ -150,6 +150,10 @@ class StreamTable:
         """Do mappings leave this window in the order in which they came?"""
         return self.windows[self.number(name)].partition is None
 
+    def expires(self, name: URIRef) -> bool:
+        """Do mappings ever leave this window?"""
+        return self.windows[self.number(name)].bounds.size is not None
+
     @property
     def time_predicates(self) -> tuple[str | None, ...]:
         return tuple(self._predicates.get(stream) for stream in self.streams)
