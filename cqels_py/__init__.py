@@ -11,6 +11,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cqels_py.engine.analyse import analyse
     from cqels_py.engine.engine import Engine, Query, Result, Statistics
     from cqels_py.errors import (
         CqelsError,
@@ -34,7 +35,7 @@ _ERRORS = (
 
 __all__ = [
     "CqelsError", "DataError", "Engine", "MissingExtra", "Query", "QueryError", "QuerySyntaxError", "Result", "RunError",
-    "Statistics", "TermCollision", "UnsupportedQuery", "UsageError",
+    "Statistics", "TermCollision", "UnsupportedQuery", "UsageError", "analyse",
 ]  # fmt: skip
 
 
@@ -44,6 +45,8 @@ def __getattr__(name: str) -> object:
 
     if name in _ENGINE:
         return getattr(import_module("cqels_py.engine.engine"), name)
+    if name == "analyse":
+        return getattr(import_module("cqels_py.engine.analyse"), name)
     if name in _ERRORS:
         return getattr(import_module("cqels_py.errors"), name)
     raise AttributeError(f"module 'cqels_py' has no attribute {name!r}")

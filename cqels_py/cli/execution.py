@@ -14,6 +14,7 @@ from cqels_py.cli import arguments, failures, rehearsal
 from cqels_py.cli.delivery import Enough, LimitedSink
 from cqels_py.cli.job import Job
 from cqels_py.cli.progress import Pace, Progress, omissions, reports
+from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.kernels.compiler import parallel_build as ahead
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Execution:
         compiled = _compiled(job)
         plan, form = compiled.plan, compiled.asked.form
         output.check_signs(form, plan.output, job.changelog)
+        _check_memory(job, compiled)
         format_ = output.choose(job.format, job.output, form, plan.variables)
         self._job = job = replace(job, format=format_)
         if not job.unread_streams:
@@ -175,6 +177,19 @@ def _compiled(job: Job) -> CompiledQuery:
     from cqels_py.engine.compile import compile_query
 
     return compile_query(job.text, source=job.source, service_timeout=job.service_timeout / 1_000_000)
+
+
+def _check_memory(job: Job, compiled: CompiledQuery) -> None:
+    """UnsupportedQuery for a query that may keep more than `--max-memory` allows."""
+    if job.max_memory is None:
+        return
+    if job.entailment is not None:
+        raise UsageError(
+            "--max-memory judges a query as it is written; with --entailment others may be kept: leave one out"
+        )
+    memory = compiled.memory
+    if not memory.within(job.max_memory):
+        raise UnsupportedQuery(f"--max-memory {job.max_memory} refuses the query. memory: {memory}")
 
 
 def _register(job: Job, compiled: CompiledQuery, changelog: bool, empty: Sequence[str] = ()) -> tuple[Engine, Query]:

@@ -16,7 +16,7 @@ class Job:
     a second, None: unbounded.
 
     `streams`: by IRI files, "-" or iterables of record batches. `static` are files, or N-Triples text. `announce`: say how long
-    kernels were compiled, even where nobody watches.
+    kernels were compiled, even where nobody watches. `max_memory` "constant" or "window": no query that keeps more.
     """
 
     text: str = ""
@@ -44,6 +44,7 @@ class Job:
     service_timeout: int = 30_000_000
     blank_nodes: str = "source"
     contexts: Mapping[str, str] = field(default_factory=dict)
+    max_memory: str | None = None
 
 
 def check_partitions(runner: str, partitions: int | None) -> None:

@@ -147,6 +147,11 @@ def app() -> None:
 )
 @options(limit, stats, batch, threads)
 @click.option(
+    "--max-memory",
+    type=click.Choice(("constant", "window")),
+    help="Refuse a query that keeps more: than a constant, or than what its windows hold (cqels explain: memory).",
+)
+@click.option(
     "--on-error",
     type=click.Choice(("stop", "skip")),
     default="stop",
@@ -175,6 +180,7 @@ def run_command(
     batch: int | None,
     threads: int | None,
     on_error: str,
+    max_memory: str | None,
 ) -> None:
     """Run a query over streams until they end.
 
@@ -208,6 +214,7 @@ def run_command(
             service_timeout=arguments.duration("--service-timeout", service_timeout),
             blank_nodes=blank_nodes,
             contexts=arguments.pairs("--context", contexts),
+            max_memory=max_memory,
         )
         files.check(job)
     execution.execute(job)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from cqels_py.algebra.nodes import ContinuousQuery, Output
 from cqels_py.analysis.checks import ANALYSES
+from cqels_py.analysis.memory import MemoryVerdict, memory_verdict
 from cqels_py.engine.services import TIMEOUT, answer_services
 from cqels_py.errors import UsageError
 from cqels_py.parser import parse
@@ -47,6 +48,11 @@ class CompiledQuery:
     def warnings(self) -> tuple[str, ...]:
         """Messages about probable mistakes in the query, and about expensive operators of its plan."""
         return self.plan.warnings
+
+    @property
+    def memory(self) -> MemoryVerdict:
+        """Does what the query keeps stay below a bound, however long the streams run?"""
+        return memory_verdict(self.plan)
 
 
 def compile_query(

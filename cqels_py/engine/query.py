@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from cqels_py.analysis.memory import MemoryVerdict
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow, explain
@@ -86,6 +87,11 @@ class Query:
         return self.compiled.warnings
 
     @property
+    def memory(self) -> MemoryVerdict:
+        """Does what the query keeps stay below a bound, however long the streams run?"""
+        return self.compiled.memory
+
+    @property
     def template(self) -> tuple[tuple[str, str, str], ...]:
         """CONSTRUCT's triples: variable names after "?", N-Triples texts, or "_:label"."""
         return tuple((t.subject, t.predicate, t.object) for t in self.plan.template)
@@ -155,7 +161,7 @@ class Query:
         """The plan as text: windows, probing, indexes, the state of each operator; and the scope of blank nodes."""
         with self._host._lock:
             plan = self._explanation if self._dataflow is None else explain(self._dataflow)
-            return f"{plan}\nblank nodes\n  {explained(self._host._blank_nodes)}\n"
+            return f"memory: {self.memory}\n\n{plan}\nblank nodes\n  {explained(self._host._blank_nodes)}\n"
 
     def update_static(self, **data: Any) -> None:
         """Other static data from now on: `static` and `static_graphs`, as `Engine.update_static` has it."""
