@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cqels_py.sinks.protocol import Sink
 
 
-class Enough(Exception):
+class LimitReached(Exception):
     """`--limit` is reached."""
 
 

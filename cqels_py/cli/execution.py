@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.cli import arguments, failures, rehearsal
-from cqels_py.cli.delivery import Enough, LimitedSink
+from cqels_py.cli.delivery import LimitedSink, LimitReached
 from cqels_py.cli.job import Job
 from cqels_py.cli.progress import Pace, Progress, omissions, reports
 from cqels_py.errors import UnsupportedQuery, UsageError
@@ -92,14 +92,14 @@ class Execution:
         times = dict.fromkeys(sources, job.time_predicate) if job.time_predicate else {}
         try:
             self._run.run(sources, time_predicates=times, progress=self._look, threads=job.threads)
-        except Enough:
+        except LimitReached:
             pass
         finally:
             self._finish(self._run.statistics)
 
     def _look(self, statistics: Statistics) -> None:
         if self._sink.full:
-            raise Enough
+            raise LimitReached
         self._progress.update(statistics)
         if self._pace is not None:
             self._pace.wait(statistics.event_time)

@@ -31,7 +31,7 @@ Look = Callable[[Statistics], None]
 Take = Callable[[ResultBatch], None]
 
 
-class Enough(Exception):
+class StopEarly(Exception):
     """Raised to end a run early."""
 
 
@@ -39,7 +39,7 @@ class Run(Protocol):
     """A query that is ready to run.
 
     `run` reads the files to their ends, or one in `thin` of their elements. `look` is called after each batch, and may
-    raise Enough.
+    raise StopEarly.
     """
 
     plan: Plan
@@ -74,7 +74,7 @@ class LocalRun:
             if thin > 1:
                 return self._engine.run(thinned, progress=look)
             return self._engine.run(files, progress=look, threads=self._task.threads)
-        except Enough:
+        except StopEarly:
             return self._engine.statistics
 
 
@@ -106,7 +106,7 @@ class SparkRun:
         files = dict(zip(self.plan.streams, sources(self._task, self.plan, self.dictionary, thin), strict=True))
         try:
             return self._driver.run(files, progress=look)
-        except Enough:
+        except StopEarly:
             return self._driver.statistics
 
 

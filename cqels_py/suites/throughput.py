@@ -10,7 +10,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.engine.compile import compile_query
 from cqels_py.runners.statistics import Statistics
 from cqels_py.suites import memory
-from cqels_py.suites.running import Enough, null_sink, ready
+from cqels_py.suites.running import StopEarly, null_sink, ready
 from cqels_py.suites.task import Measured, Task
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def warm_up(task: Task, session: Session | None) -> None:
     """
 
     def stop(statistics: Statistics) -> None:
-        raise Enough
+        raise StopEarly
 
     def go_on(statistics: Statistics) -> None:
         pass

@@ -24,7 +24,6 @@ from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.hot import HotCopy
 from cqels_py.runners.spark.parts import PartState, routed_rows
 from cqels_py.runners.spark.routing import Routing, slices
-from cqels_py.runners.spark.rows import row_schema
 
 _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
 """Scopes of blank nodes are made of batch, task, and row of a task, so that those of different elements differ."""
@@ -58,10 +57,6 @@ class Job:
     run: int = 1
     documents: tuple[int | None, ...] = ()
     graphs: tuple[bool, ...] = ()
-
-    @property
-    def result_schema(self) -> pa.Schema:
-        return row_schema(self.columns, ticks=self.in_order)
 
     @property
     def parts(self) -> tuple[int, ...]:
