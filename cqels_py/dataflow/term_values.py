@@ -57,8 +57,7 @@ class DictionaryValues:
         self._reported = False
 
     def numbers(self, ids: Ids) -> HashedNumbers:
-        n = len(ids)
-        result = HashedNumbers(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, 3), np.int64), np.zeros(n))
+        result = HashedNumbers(len(ids))
         for i, text in enumerate(self._dictionary.decode(ids)):
             match = _LITERAL.match(text or "")
             if match and match.group(2) in NUMERIC_DATATYPES:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cqels_py.batches.elements import Ids
+from cqels_py.kernels.aggregates.group_records import HEAP, HEAP_META
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.structures import arena, heaps
 from cqels_py.kernels.structures import monotonic_queue as staircase
 
@@ -40,8 +42,11 @@ class RunsOf(NamedTuple):
         return (self.place, self.place + heaps.RETRACTED) if self.form is Form.BAG else (self.place,)
 
 
-class TermRuns:
+class TermRuns(StateRecord):
     """The arena of the runs and its growth; `heap` and `meta` are public, as kernels work on them."""
+
+    heap = StateArray[np.int64](HEAP)
+    meta = StateArray[np.int64](HEAP_META)
 
     STATE = ("heap", "meta")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
@@ -18,6 +19,7 @@ from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.aggregates import accumulators as aggregate_kernel
 from cqels_py.operators.r2r import aggregate as aggregate_operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
+from cqels_py.state.named_values import restore, values_of
 from cqels_py.terms.rdf import to_rdflib
 from tests.operators.deltas import Live, Port, Row, assert_follows, changes, delta, random_steps
 from tests.operators.plain_dictionary import typed
@@ -428,3 +430,23 @@ def test_numbers_that_cannot_be_summed_are_reported_once(caplog: pytest.LogCaptu
     assert [record.getMessage() for record in caplog.records] == [
         f"SUM and AVG add numbers of up to 37 digits; {38 * '9'} has more, so that sums and averages over it are unbound"
     ]
+
+
+@pytest.mark.parametrize("restored", BOTH)
+def test_a_copy_goes_on_in_memory_of_its_own(restored: bool) -> None:
+    """Pickled, or restored from its state. Its record has the addresses of others, which are elsewhere in the copy."""
+    terms = Terms()
+    one, two = terms.ids([typed("1", "integer"), typed("2", "integer")])
+    aggregates = [Aggregate("COUNT", 1, distinct=True), Aggregate("MIN", 1), Aggregate("SUM", 1)]
+    operator = GroupBy([0], aggregates, terms.values)
+    others = [(0, 1, (group, two)) for group in range(100, 300)]
+    changes(operator.process(ANY_TICK, [[delta([(0, 1, (7, two)), *others], 2)]]))
+    if restored:
+        copy = GroupBy([0], aggregates, terms.values)
+        restore(copy, values_of(operator))
+    else:
+        copy = pickle.loads(pickle.dumps(operator))
+    for each in (copy, operator):
+        found = changes(each.process(ANY_TICK, [[delta([(0, 1, (7, one)), (0, 1, (7, two))], 2)]]))[0]
+        ((_, count, least, total),) = (row for row, sign in found.items() if sign > 0)
+        assert [count, least, total] == terms.ids([typed(n, "integer") for n in ("2", "1", "5")])

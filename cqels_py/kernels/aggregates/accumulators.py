@@ -34,8 +34,7 @@ import numpy as np
 
 from cqels_py.kernels.aggregates.exact_float_sums import add_real, clear_reals, nearest_real
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
-from cqels_py.kernels.structures.hash_table import add, hash_row
-from cqels_py.kernels.structures.heaps import BAG_WORDS, bag_clear, bag_first
+from cqels_py.kernels.structures.heaps import BAG_WORDS, bag_clear
 from cqels_py.kernels.structures.sorted_runs import RUN_WORDS, run_copy
 from cqels_py.kernels.values.decimals import (
     LIMIT,
@@ -395,22 +394,16 @@ def _joined_text(words, at, heap, aggregate, cursor, joined, deferred, deferred_
     )  # fmt: skip
 
 
-@jit_inline
-def value_of(a, function, there, words, at, apart, apart_at, heap, cursor, joined, deferred, deferred_real):
-    """The value of an aggregate (any but AVG) of a group of `there` mappings: an id, 0 on error, or AS_BEFORE."""
-    if function == COUNT_ALL:
-        return scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
-    if function == COUNT:
-        return scaled_id(np.int64(TAG_INTEGER), words[at], np.int64(0))
-    if function == SUM:
-        return total_of(words, at, apart, apart_at, False, cursor, deferred, deferred_real)
-    if heap is None:
-        return np.int64(0)
+@jit_flat
+def first_value(a, function, cursor, deferred, deferred_real):
+    """The value of an aggregate of no mappings: 0, unbound, or for GROUP_CONCAT the empty text."""
+    if function < MIN:
+        return scaled_id(np.int64(TAG_INTEGER), np.int64(0), np.int64(0))
     if function < CONCAT:
-        return bag_first(words, at, heap)
-    if words[at + CLEAN]:
-        return np.int64(AS_BEFORE)
-    return _joined_text(words, at, heap, a, cursor, joined, deferred, deferred_real)
+        return np.int64(0)
+    return _defer(
+        np.int64(DEFERRED_TEXT), cursor[JOINED], np.uint64(0), np.int64(a), 0.0, cursor, deferred, deferred_real
+    )
 
 
 @jit_flat
@@ -422,10 +415,3 @@ def forget(functions, places, words, base):
             words[at + CLEAN] = 0
         elif functions[a] >= MIN:
             bag_clear(words, at)
-
-
-@jit_flat
-def open_group(table, counts, meta, scratch, free):
-    """The single group of an aggregation without keys, before any mapping: entry 0 of an empty index."""
-    mask = np.int64(len(table) - 1)
-    add(table, mask, counts, 0, scratch, 0, hash_row(scratch, 0, 0), counts, free, meta)

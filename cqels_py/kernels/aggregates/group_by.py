@@ -5,9 +5,9 @@ of every row. Make a note for every group that changes at a tick. For each aggre
 value to the notes (updates.py). Compute the averages of all notes at once, and deliver the changes. So each loop does
 one thing to many rows: it has no unpredictable branches, and many lookups are in flight at once.
 
-Rows are of one input, or (where `port` is given) of several inputs whose join on the groups' keys is never made: a
-group then has as many results as the product of its numbers of rows of each input, and a sum counts each member once
-for each combination of the others' rows.
+Rows are of one input, or (with `group_joined`) of several inputs whose join on the groups' keys is never made: a group
+then has as many results as the product of its numbers of rows of each input, and a sum counts each member once for each
+combination of the others' rows.
 
 `rows` (4, size), by row of the chunk: its hash, group, note and sign. `notes` (6, size): group, tick, the number of
 results the group has then, its last row in the chunk, and the positions in the output of its retracted and its inserted
@@ -15,11 +15,13 @@ row; for a join followed by the number of rows the group has of each input. A gr
 of its last note, counted over all time. `results` (4, aggregates * size, by aggregate): `fresh`, the value of an
 aggregate. For an average: the sum, its scale, its divisor, 0 where the value is known, and the quotient. For a sum of
 64 bits without fraction digits the divisor is SHORT_SUM, and the scale says whether it is a decimal. When all values
-are computed, the last row holds those delivered before. `of_aggregates` (6, aggregates): function, column of the
-argument, position of the accumulator, whether a term counts once, the input of the argument, and whether that input is
-FIFO.
+are computed, the last row holds those delivered before.
 
 `queue`: a circular buffer, 2**n; for FIFO input the groups of the mappings that are there, in order.
+
+Kernels called from Python get the address of the operator's record, and open it once into the NamedTuples of
+group_records.py: `plan`, `groups`, `chunk` and others, which all functions here get. Those whose names end in _terms are for
+queries with MIN, MAX or GROUP_CONCAT: the others have no code for terms, which takes most of the compiler's time.
 """
 
 from __future__ import annotations
@@ -35,7 +37,6 @@ from cqels_py.kernels.aggregates.accumulators import (
     DEFERRED,
     DEFERRED_PLACE,
     DONE,
-    MAX,
     NOT_THERE,
     OUT,
     PROVISIONAL,
@@ -43,11 +44,23 @@ from cqels_py.kernels.aggregates.accumulators import (
     STAMP,
     SUM,
     TOO_MANY,
-    any_total,
     count_id,
+    first_value,
     forget,
     long_average,
-    value_of,
+)
+from cqels_py.kernels.aggregates.group_records import (
+    Input,
+    Output,
+    Wide,
+    open_chunk,
+    open_distinct_index,
+    open_groups,
+    open_groups_index,
+    open_join,
+    open_numbers,
+    open_plan,
+    open_terms,
 )
 from cqels_py.kernels.aggregates.updates import (
     AT,
@@ -80,8 +93,8 @@ from cqels_py.kernels.aggregates.weighted_sums import times, times_id
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.prefetch import prefetch
 from cqels_py.kernels.primitives.select import select_branchless
-from cqels_py.kernels.primitives.state_record import int32s, int64_rows, int64s, int64s_with, uint32s, uint32s_with
-from cqels_py.kernels.structures.hash_table import FREE, USED, ZERO, add, find, find_in_first_slots, hash_row
+from cqels_py.kernels.structures.hash_table import FREE, USED, ZERO, find_in_first_slots, hash_row
+from cqels_py.kernels.structures.key_index import add_key, find_key
 from cqels_py.kernels.values.decimals import average_ids, scaled_id
 from cqels_py.kernels.values.quotients import fraction_ids
 from cqels_py.terms.layout import TAG_DECIMAL, TAG_INTEGER, TAG_SHIFT
@@ -92,18 +105,8 @@ HEAD, TAIL = range(SEEN + 1, SEEN + 3)
 FIELDS = TAIL + 1
 LOCATE = 0
 
-# of_aggregates, results
-FUNCTIONS, ARGUMENTS, PLACES, DISTINCT, PORTS, EXPIRES_FIFO = range(6)
-FRESH, SCALES, DIVISORS, QUOTIENTS = range(4)
-
-# STANDING: the arrays of a GROUP BY, as its record has them. From INDEX on: the index of the groups'
-# keys. From D_INDEX on: a one-way index (aggregate, group, term) -> counter, where a term counts once. WEIGHTED and
-# WEIGHTED_APART: an accumulator as scratch for a join's sums.
-OF_AGGREGATES, CURSOR, QUEUE, ROWS, NOTES, RESULTS, SCRATCH, WORDS, APART, HEAP, HEAP_META, PORT_COUNTS = range(12)
-WEIGHTED, WEIGHTED_APART, INDEX, D_INDEX = 12, 13, 14, 19
-
 # Why a kernel stopped, in addition to the reasons of accumulators.py.
-INDEX_FULL, QUEUE_FULL, CHUNK_SMALL = range(8, 11)
+INDEX_FULL, QUEUE_FULL, CHUNK_SMALL, DISTINCT_FULL = range(8, 12)
 
 _STAMP, _SHOWN = np.array([STAMP, SHOWN], np.uint64)
 _TABLE_AHEAD, _KEY_AHEAD, _GROUP_AHEAD = np.uint64(32), np.uint64(16), np.uint64(20)
@@ -131,24 +134,24 @@ def _end_of_chunk(tick, first, end, size):
 
 
 @jit_flat
-def _find_groups(
-    tick, sign, columns, first, end, width, expires_fifo, cursor, queue, table, keys, counts, free, meta, rows
-):  # fmt: skip
-    """Find the groups of the rows from `first` to `end`; missing groups are added, with a counter of zero.
+def _find_groups(end, given, plan, groups, index, chunk):
+    """Find the groups of the rows from cursor[FIRST] to `end`; missing groups are added, with a counter of zero.
 
     Returns the row at which it stopped: `end`, or the start of the tick in which the index became full. Negative: a
     retracted row was not there.
     """
-    mask = np.int64(len(table) - 1)
-    room = min(len(counts), len(table) >> 1) - meta[USED] + meta[FREE]
-    places, circle = np.uint64(mask), np.uint64(len(queue) - 1)
+    tick, sign, columns, width, is_fifo = given.tick, given.sign, given.keyed, plan.n_keys, plan.is_fifo
+    table, keys, cursor, rows, queue = index.table, index.keys, chunk.cursor, chunk.rows, groups.queue
+    first = cursor[FIRST]
+    room = min(len(index.counts), len(table) >> 1) - index.meta[USED] + index.meta[FREE]
+    places, circle = np.uint64(len(table) - 1), np.uint64(len(queue) - 1)
     start, found = np.uint64(first), np.uint64(end - first)
     head, tail = np.uint64(cursor[HEAD]), np.uint64(cursor[TAIL])
     for i in range(found):
         rows[HASH, i] = hash_row(columns, start + i, width)
     for i in range(found):
         row = start + i
-        if expires_fifo and sign[row] < 0:
+        if is_fifo and sign[row] < 0:
             group = np.uint64(queue[head & circle])
             # Checked now and then: a retraction that is out of order would put all later ones out of order.
             seen = width > 0 and head & _NOW_AND_THEN == _NOTHING
@@ -166,7 +169,7 @@ def _find_groups(
         if width == 1:
             entry = find_in_first_slots(hashed, columns[0, row], table, places, keys)
         if entry < 0:
-            entry = find(table, mask, keys, width, columns, row, hashed)
+            entry = find_key(index, width, columns, row, hashed)
         if entry < 0:
             if sign[row] <= 0:
                 return np.int64(-1)
@@ -174,15 +177,15 @@ def _find_groups(
                 found = i
                 break
             room -= 1
-            entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
-        if expires_fifo:
+            entry = add_key(index, width, columns, row, hashed)
+        if is_fifo:
             queue[tail & circle] = np.int32(entry)
             tail += _ONE
         rows[GROUP, i] = entry
     end_found = np.int64(start + found)
     if end_found < end:
         end_found = _start_of_tick(tick, first, end_found)
-        if expires_fifo:
+        if is_fifo:
             for row in range(end_found, np.int64(start + found)):
                 head -= np.uint64(sign[row] < 0)
                 tail -= np.uint64(sign[row] > 0)
@@ -191,12 +194,13 @@ def _find_groups(
 
 
 @jit_inline
-def _results(port, row, step, group, port_counts, notes, note):
+def _results(join, row, step, group, notes, note):
     """Count an inserted or retracted row of an input; returns the number of results of its group. -1: too many, -2: the
     row was not there."""
+    port_counts = join.counts
     inputs = np.uint64(len(notes)) - OF_INPUT
     place = np.uint64(group) * inputs
-    mine = place + np.uint64(port[row])
+    mine = place + np.uint64(join.port[row])
     left = port_counts[mine] + step
     port_counts[mine] = left
     product, size = np.int64(1), np.int64(0)
@@ -223,8 +227,10 @@ def _many_results(place, inputs, port_counts):
 
 
 @jit_flat
-def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, words, group_words):
+def _note(given, groups, index, chunk, join):
     """Make a note for each group that changes at a tick, and update the groups' counters. Returns DONE, or an error."""
+    tick, sign, counts, words, group_words = given.tick, given.sign, index.counts, groups.words, groups.size
+    cursor, rows, notes = chunk.cursor, chunk.rows, chunk.notes
     first, seen, record = np.uint64(cursor[FIRST]), cursor[SEEN], np.uint64(group_words)
     end = np.uint64(cursor[STOP]) - first
     next_note, now = seen, np.int32(-1)
@@ -234,8 +240,8 @@ def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, word
             ahead = rows[GROUP, i + _GROUP_AHEAD]
             prefetch(counts, ahead)
             prefetch(words, ahead * group_words)
-            if port_counts is not None:
-                prefetch(port_counts, ahead * np.int64(len(notes) - OF_INPUT))
+            if join is not None:
+                prefetch(join.counts, ahead * np.int64(len(notes) - OF_INPUT))
         row, group = first + i, np.uint64(rows[GROUP, i])
         of_tick = next_note if tick[row] != now else of_tick
         now = np.int32(tick[row])
@@ -254,22 +260,23 @@ def _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, word
         notes[NOTE_TICK, note] = now
         notes[THERE, note] = after
         notes[LAST_ROW, note] = np.int64(i)
-        if port_counts is not None:
-            results = _results(port, row, np.int64(sign[row]), group, port_counts, notes, note)
+        if join is not None:
+            results = _results(join, row, np.int64(sign[row]), group, notes, note)
             notes[THERE, note] = results
             least = min(least, results)
-    meta[ZERO] += zero
+    index.meta[ZERO] += zero
     cursor[SEEN] = next_note
     cursor[NOTED] = next_note - seen
     return DONE if least == 0 else TOO_MANY if least == -1 else NOT_THERE
 
 
 @jit_flat
-def _take_signs(sign, port, input_of_argument, cursor, rows):
+def _take_signs(given, join, input_of_argument, chunk):
     """Copy the rows' signs; for rows of another input than the argument's the sign is 0."""
-    first = np.uint64(cursor[FIRST])
-    for i in range(np.uint64(cursor[STOP]) - first):
-        of_argument = np.int64(port is None or port[first + i] == input_of_argument)
+    sign, rows = given.sign, chunk.rows
+    first = np.uint64(chunk.cursor[FIRST])
+    for i in range(np.uint64(chunk.cursor[STOP]) - first):
+        of_argument = np.int64(join is None or join.port[first + i] == input_of_argument)
         rows[SIGN, i] = sign[first + i] * of_argument
 
 
@@ -282,7 +289,9 @@ def _is_one_missing(divisors, quotients, start, end):
 
 
 @jit_flat
-def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, deferred, deferred_real):
+def _find_averages(functions, chunk):
+    fresh, scales, divisors, quotients = chunk.fresh, chunk.scales, chunk.divisors, chunk.quotients
+    noted, size = chunk.cursor[NOTED], chunk.size
     for a in range(len(functions)):
         if functions[a] == AVG:
             start, end = np.uint64(a * size), np.uint64(a * size + noted)
@@ -300,8 +309,9 @@ def _find_averages(functions, noted, size, fresh, scales, divisors, quotients, c
                     if divisors[i] > 0 and quotients[i] == 0:
                         total = fresh[i]
                         fresh[i] = long_average(
-                            total >> 63, np.uint64(total), scales[i], divisors[i], cursor, deferred, deferred_real
-                        )
+                            total >> 63, np.uint64(total), scales[i], divisors[i], chunk.cursor, chunk.deferred,
+                            chunk.deferred_real,
+                        )  # fmt: skip
 
 
 @jit_inline
@@ -317,13 +327,15 @@ def _replace_value(i, here, last, notes, fresh, previous, words, group_words):
 
 
 @jit_flat
-def _replace_values(noted, notes, size, places, fresh, previous, words, group_words):
-    """Replace the values delivered last, which are written to `previous`, with the new ones.
+def _replace_values(plan, groups, chunk):
+    """Replace the values delivered last, which are written to `quotients`, with the new ones.
 
     A note's TAKEN is 1 if the group's row is retracted, and GIVEN is 1 if a row is inserted; both are 0 where it stays
     the same. Returns the number of all these rows.
     """
-    width, group_words = np.uint64(len(places)), np.uint64(group_words)
+    notes, fresh, previous, places, words = chunk.notes, chunk.fresh, chunk.quotients, plan.places, groups.words
+    noted, size = np.uint64(chunk.cursor[NOTED]), np.uint64(chunk.size)
+    width, group_words = np.uint64(len(places)), np.uint64(groups.size)
     if width != _ONE:
         for i in range(noted):
             notes[GIVEN, i] = 0
@@ -349,33 +361,36 @@ def _replace_values(noted, notes, size, places, fresh, previous, words, group_wo
 
 
 @jit_inline
-def _write_pairs(noted, notes, size, aggregates, fresh, previous, n_keys, keys, end, out_tick, out_sign, out):
+def _write_pairs(end, plan, keys, chunk, output):
     """Each group retracts one row and inserts one."""
+    notes, fresh, previous = chunk.notes, chunk.fresh, chunk.quotients
+    noted, size, n_keys = np.uint64(chunk.cursor[NOTED]), np.uint64(chunk.size), np.uint64(plan.n_keys)
+    out_tick, out_sign, out = output.tick, output.sign, output.columns
     for i in range(noted):
         out_tick[end + _TWO * i] = out_tick[end + _TWO * i + _ONE] = notes[NOTE_TICK, i]
     for i in range(noted):
         out_sign[end + _TWO * i] = -1
         out_sign[end + _TWO * i + _ONE] = 1
-    for a in range(np.uint64(aggregates)):
+    for a in range(np.uint64(len(plan.places))):
         for i in range(noted):
-            out[np.uint64(n_keys) + a, end + _TWO * i] = previous[a * size + i]
-            out[np.uint64(n_keys) + a, end + _TWO * i + _ONE] = fresh[a * size + i]
-    for c in range(np.uint64(n_keys)):
+            out[n_keys + a, end + _TWO * i] = previous[a * size + i]
+            out[n_keys + a, end + _TWO * i + _ONE] = fresh[a * size + i]
+    for c in range(n_keys):
         for i in range(noted):
-            key = keys[np.uint64(notes[NOTE_GROUP, i]) * np.uint64(n_keys) + c]
+            key = keys[np.uint64(notes[NOTE_GROUP, i]) * n_keys + c]
             out[c, end + _TWO * i] = out[c, end + _TWO * i + _ONE] = key
 
 
 @jit_flat
-def _deliver(
-    noted, notes, size, places, fresh, previous, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
-):  # fmt: skip
+def _deliver(plan, groups, keys, chunk, output):
     """Write the changes of the noted groups' rows, column by column."""
-    noted, size, end = np.uint64(noted), np.uint64(size), np.uint64(cursor[OUT])
-    changes = np.uint64(_replace_values(noted, notes, size, places, fresh, previous, words, group_words))
+    cursor, notes, fresh, previous = chunk.cursor, chunk.notes, chunk.fresh, chunk.quotients
+    noted, size, end = np.uint64(cursor[NOTED]), np.uint64(chunk.size), np.uint64(cursor[OUT])
+    n_keys, out_tick, out_sign, out = np.uint64(plan.n_keys), output.tick, output.sign, output.columns
+    changes = np.uint64(_replace_values(plan, groups, chunk))
     cursor[OUT] = np.int64(end + changes)
     if changes == _TWO * noted:
-        _write_pairs(noted, notes, size, len(places), fresh, previous, n_keys, keys, end, out_tick, out_sign, out)
+        _write_pairs(end, plan, keys, chunk, output)
         return
     for i in range(noted):
         # Both rows are written; one that is not needed is overwritten by the next.
@@ -385,240 +400,224 @@ def _deliver(
         out_tick[taken] = out_tick[given] = notes[NOTE_TICK, i]
         out_sign[taken] = -1
         out_sign[given] = 1
-    for a in range(np.uint64(len(places))):
+    for a in range(np.uint64(len(plan.places))):
         for i in range(noted):
-            out[np.uint64(n_keys) + a, notes[TAKEN, i]] = previous[a * size + i]
-            out[np.uint64(n_keys) + a, notes[GIVEN, i]] = fresh[a * size + i]
-    for c in range(np.uint64(n_keys)):
+            out[n_keys + a, notes[TAKEN, i]] = previous[a * size + i]
+            out[n_keys + a, notes[GIVEN, i]] = fresh[a * size + i]
+    for c in range(n_keys):
         for i in range(noted):
-            key = keys[np.uint64(notes[NOTE_GROUP, i]) * np.uint64(n_keys) + c]
+            key = keys[np.uint64(notes[NOTE_GROUP, i]) * n_keys + c]
             out[c, notes[TAKEN, i]] = out[c, notes[GIVEN, i]] = key
 
 
 @jit_flat
-def _find_short_sums(
-    functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, deferred, deferred_real
-):
+def _find_short_sums(plan, chunk, join):
     """The ids of sums of 64 bits; in a join each member counts once for each combination of the other inputs' rows."""
+    functions, fresh, scales, divisors = plan.functions, chunk.fresh, chunk.scales, chunk.divisors
     for a in range(len(functions)):
         if functions[a] == SUM:
-            for i in range(np.uint64(noted)):
-                here = np.uint64(a * size) + i
+            for i in range(np.uint64(chunk.cursor[NOTED])):
+                here = np.uint64(a * chunk.size) + i
                 if divisors[here] == SHORT_SUM:
                     weight = np.int64(1)
-                    if weighted is not None:
-                        weight = partners(notes, i, ports[a])
+                    if join is not None:
+                        weight = partners(chunk.notes, i, plan.ports[a])
                     tag = np.int64(TAG_INTEGER if scales[here] == 0 else TAG_DECIMAL)
-                    fresh[here] = times_id(tag, fresh[here], weight, cursor, deferred, deferred_real)
+                    fresh[here] = times_id(tag, fresh[here], weight, chunk.cursor, chunk.deferred, chunk.deferred_real)
 
 
 @jit_flat
-def _forget_terms(functions, places, words, group_words, counts, noted, notes):
+def _forget_terms(plan, groups, counts, chunk):
     """Clear the terms of empty groups."""
-    for i in range(np.uint64(noted)):
-        group = notes[NOTE_GROUP, i]
-        if notes[THERE, i] == 0 and counts[group] == 0:
-            forget(functions, places, words, group * group_words)
+    for i in range(np.uint64(chunk.cursor[NOTED])):
+        group = chunk.notes[NOTE_GROUP, i]
+        if chunk.notes[THERE, i] == 0 and counts[group] == 0:
+            forget(plan.functions, plan.places, groups.words, group * groups.size)
 
 
 @jit_flat
-def _tell_places(noted, notes, places, words, group_words, deferred):
+def _tell_places(plan, groups, chunk):
     """Record the positions of the values that have no ids yet."""
-    for i in range(np.uint64(noted)):
+    places, words = plan.places, groups.words
+    for i in range(np.uint64(chunk.cursor[NOTED])):
         for a in range(len(places)):
-            at = np.uint64(notes[NOTE_GROUP, i] * group_words + places[a] - 1)
+            at = np.uint64(chunk.notes[NOTE_GROUP, i] * groups.size + places[a] - 1)
             if words[at] >> TAG_SHIFT == PROVISIONAL >> TAG_SHIFT:
-                deferred[words[at] - PROVISIONAL, DEFERRED_PLACE] = np.int64(at)
+                chunk.deferred[words[at] - PROVISIONAL, DEFERRED_PLACE] = np.int64(at)
 
 
 @jit_flat
-def _end_chunk(
-    of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors, quotients,
-    out_tick, out_sign, out, deferred, deferred_real,
-):  # fmt: skip
-    functions, places, ports = of_aggregates[FUNCTIONS], of_aggregates[PLACES], of_aggregates[PORTS]
-    noted, aggregates = cursor[NOTED], len(functions)
-    for a in range(aggregates):
+def _count_all(functions, chunk, join):
+    """The values of COUNT(*)."""
+    fresh, notes, size = chunk.fresh, chunk.notes, chunk.size
+    for a in range(len(functions)):
         if functions[a] == COUNT_ALL:
-            for i in range(noted):
+            for i in range(chunk.cursor[NOTED]):
                 there = notes[THERE, i]
-                if weighted is None:
+                if join is None:
                     fresh[a * size + i] = scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
                 else:
-                    fresh[a * size + i] = count_id(there, cursor, deferred, deferred_real)
-    _find_averages(functions, noted, size, fresh, scales, divisors, quotients, cursor, deferred, deferred_real)
-    _find_short_sums(
-        functions, ports, noted, notes, size, weighted, fresh, scales, divisors, cursor, deferred, deferred_real
-    )
-    if heap is not None:
-        _forget_terms(functions, places, words, group_words, counts, noted, notes)
-    if n_keys == 0:
-        for i in range(np.uint64(noted)):
+                    fresh[a * size + i] = count_id(there, chunk.cursor, chunk.deferred, chunk.deferred_real)
+
+
+@jit_flat
+def _end_chunk(plan, groups, index, chunk, join, terms, output):
+    """Compute the values that are still missing in the notes, and deliver the changes."""
+    _count_all(plan.functions, chunk, join)
+    _find_averages(plan.functions, chunk)
+    _find_short_sums(plan, chunk, join)
+    if terms is not None:
+        _forget_terms(plan, groups, index.counts, chunk)
+    if plan.n_keys == 0:
+        for i in range(np.uint64(chunk.cursor[NOTED])):
             # The single group is always there.
-            notes[THERE, i] = 1
-    _deliver(
-        noted, notes, size, places, fresh, quotients, n_keys, keys, words, group_words, cursor, out_tick, out_sign, out
-    )  # fmt: skip
-    if cursor[DEFERRED] != 0:
-        _tell_places(noted, notes, places, words, group_words, deferred)
+            chunk.notes[THERE, i] = 1
+    _deliver(plan, groups, index.keys, chunk, output)
+    if chunk.cursor[DEFERRED] != 0:
+        _tell_places(plan, groups, chunk)
 
 
 @jit_flat
-def open_group(
-    of_aggregates, words, group_words, apart, keys, counts, heap, cursor, notes, results, out_tick, out_sign, out, deferred,
-    deferred_real, joined,
-):  # fmt: skip
-    """The row of the single group of an aggregation without keys, entry 0 of its index, before there is any mapping."""
-    functions, places = of_aggregates[FUNCTIONS], of_aggregates[PLACES]
-    fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
-    size = np.int64(notes.shape[1])
+def open_group(state, out_tick, out_sign, out):
+    """The single group of an aggregation without keys, and its row before there is any mapping: entry 0 of an empty
+    index."""
+    plan, groups, index, chunk = open_plan(state), open_groups(state), open_groups_index(state), open_chunk(state)
+    cursor = chunk.cursor
+    add_key(index, 0, chunk.scratch, 0, hash_row(chunk.scratch, 0, 0))
     for field in range(4):
-        notes[field, 0] = 0
-    for a in range(len(functions)):
-        here = a * size
-        divisors[here] = 0
-        if functions[a] == AVG:
-            fresh[here] = any_total(words, places[a], apart, 0, True, cursor, deferred, deferred_real)
-        else:
-            fresh[here] = value_of(
-                a, functions[a], np.int64(0), words, places[a], apart, 0, heap, cursor, joined, deferred, deferred_real
-            )  # fmt: skip
+        chunk.notes[field, 0] = 0
+    for a in range(len(plan.functions)):
+        here = a * chunk.size
+        chunk.divisors[here] = 0
+        chunk.fresh[here] = first_value(a, plan.functions[a], cursor, chunk.deferred, chunk.deferred_real)
     cursor[NOTED] = 1
-    _end_chunk(
-        of_aggregates, words, group_words, 0, keys, counts, heap, None, cursor, notes, size, fresh, scales, divisors, quotients,
-        out_tick, out_sign, out, deferred, deferred_real,
-    )  # fmt: skip
-
-
-@jit_inline
-def _index(state, first):
-    """The arrays of a one-way index."""
-    return (
-        int64s(state, first), int64s(state, first + 1), int64s(state, first + 2), int32s(state, first + 3),
-        int64s(state, first + 4),
-    )  # fmt: skip
-
-
-@jit_inline
-def _count_sums(functions, end):
-    """The number of sums and averages among the first aggregates."""
-    found = np.int64(0)
-    for a in range(end):
-        found += np.int64((functions[a] == SUM) | (functions[a] == AVG))
-    return found
+    _end_chunk(plan, groups, index, chunk, None, None, Output(out_tick, out_sign, out))
 
 
 @jit_flat
-def group(
-    row_count, tick, sign, port, keyed, columns, values, n_keys, expires_fifo, texts, spans, hashed_kind, hashed_words, hashed_real,
-    wide, wide_apart, state, group_words, out_tick, out_sign, out, deferred, deferred_real, joined,
-):  # fmt: skip
-    """Aggregate a delta's rows, from cursor[FIRST] and the pass cursor[PASS] on; writes the changes at each tick.
+def _start_chunk(given, plan, groups, index, chunk, join):
+    """Find the groups of as many rows as there is room for, and make their notes. Returns DONE, or why it stopped."""
+    cursor = chunk.cursor
+    first, count = cursor[FIRST], np.int64(len(given.tick))
+    stop = _end_of_chunk(given.tick, first, count, chunk.size)
+    if stop == first:
+        return CHUNK_SMALL
+    if plan.is_fifo and cursor[TAIL] - cursor[HEAD] + stop - first > len(groups.queue):
+        return QUEUE_FULL
+    end = _find_groups(stop, given, plan, groups, index, chunk)
+    if end < 0:
+        return NOT_THERE
+    if end == first:
+        return INDEX_FULL
+    cursor[STOP] = end
+    return np.int64(_note(given, groups, index, chunk, join))
 
-    `keyed`: the columns with the keys first. Aggregates take their arguments as terms from `columns`, and as numbers
-    from `values`, which has tag 15 for those whose numbers are in `hashed_*`. `texts` and `spans` are given where terms
-    are kept. `expires_fifo`, 1 or 0: is the input FIFO? If `wide` and `wide_apart`, and not `hashed_*`, are given, SUM and AVG
-    take differences (weighted_sums.py) instead of terms; a sign is 0 where a row changes only these. For a join (see
-    above) `port` is each row's input, and each aggregate has a column of its own, 0 in rows of other inputs.
-    `state`: see STANDING.
+
+@jit_flat
+def _apply(a, given, plan, groups, chunk, join, terms, numbers, wide):
+    """Apply an aggregate's column. Code for those of `join`, `terms`, `numbers` and `wide` that are None is not compiled."""
+    function = plan.functions[a]
+    if function == COUNT:
+        return take_counts(a, given, plan, groups, chunk, join)
+    if function == SUM or function == AVG:
+        if numbers is not None:
+            return take_sums(a, given, plan, groups, chunk, join, numbers)
+        if wide is not None:
+            return take_differences(a, given, plan, groups, chunk, wide)
+    if terms is not None:
+        if function == CONCAT:
+            return take_texts(a, given, plan, groups, chunk, terms)
+        if function != COUNT_ALL:
+            return take_extremes(a, given, plan, groups, chunk, terms, numbers)
+    return DONE
+
+
+@jit_flat
+def _group(given, state, join, terms, numbers, wide, output):
+    """Aggregate rows from cursor[FIRST] and the pass cursor[PASS] on; writes the changes at each tick.
 
     Returns DONE, or why it stopped: it continues there when it is called again.
     """
-    of_aggregates, rows, notes, results, scratch = (
-        int64_rows(state, OF_AGGREGATES), int64_rows(state, ROWS), int64_rows(state, NOTES),
-        int64_rows(state, RESULTS), int64_rows(state, SCRATCH),
-    )  # fmt: skip
-    cursor, queue, words, apart = (
-        int64s(state, CURSOR), int32s(state, QUEUE), int64s(state, WORDS), uint32s(state, APART)
-    )  # fmt: skip
-    table, keys, counts, free, meta = _index(state, INDEX)
-    d_table, d_keys, d_counts, d_free, d_meta = _index(state, D_INDEX)
-    # Code for arrays that are None is not compiled.
-    heap, heap_meta = int64s_with(texts, state, HEAP), int64s_with(texts, state, HEAP_META)
-    port_counts, weighted, weighted_apart = (
-        int64s_with(port, state, PORT_COUNTS), int64s_with(port, state, WEIGHTED),
-        uint32s_with(port, state, WEIGHTED_APART)
-    )  # fmt: skip
-    functions, arguments, places, distinct, ports = (
-        of_aggregates[FUNCTIONS], of_aggregates[ARGUMENTS], of_aggregates[PLACES], of_aggregates[DISTINCT], of_aggregates[PORTS],
-    )  # fmt: skip
-    fresh, scales, divisors, quotients = results[FRESH], results[SCALES], results[DIVISORS], results[QUOTIENTS]
-    aggregates, size, always = len(functions), np.int64(notes.shape[1]), n_keys == 0
-    sums = _count_sums(functions, aggregates)
+    plan, groups, chunk = open_plan(state), open_groups(state), open_chunk(state)
+    index, distinct, cursor = open_groups_index(state), open_distinct_index(state), chunk.cursor
     while True:
         if cursor[PASS] == LOCATE:
-            first = cursor[FIRST]
-            if first == row_count:
+            if cursor[FIRST] == len(given.tick):
                 return DONE
-            stop = _end_of_chunk(tick, first, row_count, size)
-            if stop == first:
-                return CHUNK_SMALL
-            if expires_fifo and cursor[TAIL] - cursor[HEAD] + stop - first > len(queue):
-                return QUEUE_FULL
-            end = _find_groups(
-                tick, sign, keyed, first, stop, n_keys, expires_fifo, cursor, queue, table, keys, counts, free, meta, rows
-            )  # fmt: skip
-            if end < 0:
-                return NOT_THERE
-            if end == first:
-                return INDEX_FULL
-            cursor[STOP] = end
-            status = np.int64(
-                _note(tick, sign, port, cursor, counts, meta, port_counts, rows, notes, words, group_words)
-            )
+            status = np.int64(_start_chunk(given, plan, groups, index, chunk, join))
             if status != DONE:
                 return status
             cursor[PASS] = 1
             cursor[AT] = -1
-        while cursor[PASS] <= aggregates:
+        while cursor[PASS] <= len(plan.functions):
             a = cursor[PASS] - 1
-            function, column, place, shift = functions[a], np.uint64(arguments[a]), places[a], np.uint64(a * size)
             if cursor[AT] < 0:
+                _take_signs(given, join, plan.ports[a], chunk)
+                if plan.distinct[a] and not only_new(a, given, plan, chunk, distinct):
+                    return DISTINCT_FULL
                 cursor[AT] = 0
-                _take_signs(sign, port, ports[a], cursor, rows)
-                if distinct[a]:
-                    only_new(
-                        a, column, columns, values, cursor, rows, scratch, d_table, d_keys, d_counts, d_free, d_meta
-                    )
-            status = np.int64(DONE)
-            if function == COUNT:
-                status = take_counts(
-                    column, values, cursor, rows, notes, ports[a], weighted, place, words, group_words, fresh, shift, deferred,
-                    deferred_real
-                )  # fmt: skip
-            elif function == SUM or function == AVG:
-                # Code for arrays that are None is not compiled.
-                if hashed_kind is not None:
-                    status = take_sums(
-                        function == AVG, _count_sums(functions, a), sums, column, values, cursor, rows, notes, always, place,
-                        words, group_words, apart, ports[a], weighted, weighted_apart, hashed_kind, hashed_words, hashed_real,
-                        fresh, scales, divisors, shift, deferred, deferred_real,
-                    )  # fmt: skip
-                if wide is not None:
-                    status = take_differences(
-                        function == AVG, _count_sums(functions, a), sums, column, values, cursor, rows, notes, always, place, words,
-                        group_words, apart, wide, wide_apart, fresh, scales, divisors, shift, deferred, deferred_real,
-                    )  # fmt: skip
-            elif function == CONCAT:
-                status = take_texts(
-                    a, column, columns, cursor, rows, notes, always, place, words, group_words, heap, heap_meta, texts, spans,
-                    fresh, shift, joined, deferred, deferred_real,
-                )  # fmt: skip
-            elif function != COUNT_ALL:
-                status = take_extremes(
-                    function == MAX, of_aggregates[EXPIRES_FIFO, a] != 0, hashed_kind, column, columns, cursor, rows, place, words,
-                    group_words, heap, heap_meta, texts, spans, fresh, shift,
-                )  # fmt: skip
+            status = np.int64(_apply(a, given, plan, groups, chunk, join, terms, numbers, wide))
             if status != DONE:
                 return status
             cursor[PASS] += 1
             cursor[AT] = -1
-        _end_chunk(
-            of_aggregates, words, group_words, n_keys, keys, counts, heap, weighted, cursor, notes, size, fresh, scales, divisors,
-            quotients, out_tick, out_sign, out, deferred, deferred_real,
-        )  # fmt: skip
+        _end_chunk(plan, groups, index, chunk, join, terms, output)
         cursor[FIRST] = cursor[STOP]
         cursor[PASS] = LOCATE
+
+
+@jit_flat
+def group(state, numbers, tick, sign, keyed, columns, values, out_tick, out_sign, out):
+    """Aggregate a delta's rows; see Input of group_records.py. `state`: the address of the operator's record.
+
+    `numbers`: the address of those of hashed literals. Returns DONE, or why it stopped: it continues there when it is
+    called again.
+    """
+    given, output = Input(tick, sign, keyed, columns, values), Output(out_tick, out_sign, out)
+    return _group(given, state, None, None, open_numbers(numbers), None, output)
+
+
+@jit_flat
+def group_terms(state, numbers, texts, spans, tick, sign, keyed, columns, values, out_tick, out_sign, out):
+    """`group` for aggregates that keep terms. `texts` and `spans`: the dictionary's."""
+    given, output = Input(tick, sign, keyed, columns, values), Output(out_tick, out_sign, out)
+    return _group(given, state, None, open_terms(state, texts, spans), open_numbers(numbers), None, output)
+
+
+@jit_flat
+def group_joined(state, numbers, tick, sign, port, keyed, arguments, out_tick, out_sign, out):
+    """`group` for the rows of a join's inputs. `port`: each row's input.
+
+    Each aggregate has a column of its own in `arguments`, 0 in rows of other inputs.
+    """
+    given, output = Input(tick, sign, keyed, arguments, arguments), Output(out_tick, out_sign, out)
+    return _group(given, state, open_join(state, port), None, open_numbers(numbers), None, output)
+
+
+@jit_flat
+def group_joined_terms(state, numbers, texts, spans, tick, sign, port, keyed, arguments, out_tick, out_sign, out):
+    """`group_joined` for aggregates that keep terms."""
+    given, output = Input(tick, sign, keyed, arguments, arguments), Output(out_tick, out_sign, out)
+    join, terms = open_join(state, port), open_terms(state, texts, spans)
+    return _group(given, state, join, terms, open_numbers(numbers), None, output)
+
+
+@jit_flat
+def group_differences(state, tick, sign, columns, wide, wide_apart, out_tick, out_sign, out):
+    """`group` for rows whose columns for SUM and AVG are differences (weighted_sums.py).
+
+    A sign is 0 where a row changes only these. `wide` and `wide_apart`: the accumulators of those that three words do
+    not hold.
+    """
+    given, output = Input(tick, sign, columns, columns, columns), Output(out_tick, out_sign, out)
+    return _group(given, state, None, None, None, Wide(wide, wide_apart), output)
+
+
+@jit_flat
+def group_differences_terms(state, texts, spans, tick, sign, columns, wide, wide_apart, out_tick, out_sign, out):
+    """`group_differences` for aggregates that keep terms."""
+    given, output = Input(tick, sign, columns, columns, columns), Output(out_tick, out_sign, out)
+    return _group(given, state, None, open_terms(state, texts, spans), None, Wide(wide, wide_apart), output)
 
 
 @jit_flat

@@ -3,11 +3,12 @@ notes.
 
 The accumulators are those of accumulators.py. Rows, notes and values (`fresh`; for averages `scales` and `divisors`
 too) are those of group_by.py. A note describes its group at the end of a tick: values that are cheap are written with
-every row, over those of earlier rows; others are computed at the note's last row only. For a join, where `weighted` is
-given, a row of another input than the argument's has the sign 0, and each member counts once for each combination of
-the other inputs' rows.
+every row, over those of earlier rows; others are computed at the note's last row only. For a join a row of another
+input than the argument's has the sign 0, and each member counts once for each combination of the other inputs' rows.
 
-Each pass continues at cursor[AT], over the cursor[STOP] - cursor[FIRST] rows of the chunk, and returns why it stopped.
+A pass for the aggregate with the number `a` gets the NamedTuples of group_records.py: `plan`, `groups`, `chunk`, the rows
+`given`, and others where it needs them. Each pass continues at cursor[AT], over the cursor[STOP] - cursor[FIRST] rows of
+the chunk, and returns why it stopped.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from cqels_py.kernels.aggregates.accumulators import (
     AS_BEFORE,
+    AVG,
     CLEAN,
     CURSOR_FIELDS,
     DECIMALS,
@@ -27,9 +29,11 @@ from cqels_py.kernels.aggregates.accumulators import (
     JOINED,
     JOINED_FULL,
     LO,
+    MAX,
     NOT_THERE,
     OVERFLOW,
     SCALE,
+    SUM,
     SUM_WORDS,
     TOO_MANY,
     N,
@@ -46,8 +50,9 @@ from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS, prefetch_re
 from cqels_py.kernels.aggregates.weighted_sums import add_difference, add_times, are_too_many, total_of_times
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.prefetch import prefetch
-from cqels_py.kernels.structures.hash_table import ZERO, add, find, hash_row
+from cqels_py.kernels.structures.hash_table import hash_row
 from cqels_py.kernels.structures.heaps import bag_first, bag_replace, make_room, prefetch_bag, replace_room
+from cqels_py.kernels.structures.key_index import add_key, count_entry, find_key, has_room
 from cqels_py.kernels.structures.monotonic_queue import extreme_put, extreme_room
 from cqels_py.kernels.structures.sorted_runs import run_put
 from cqels_py.kernels.values.decimals import LIMIT, scaled_id
@@ -94,6 +99,15 @@ def partners(notes, note, port):
 
 
 @jit_inline
+def count_sums(functions, end):
+    """The number of sums and averages among the first aggregates."""
+    found = np.int64(0)
+    for a in range(end):
+        found += np.int64((functions[a] == SUM) | (functions[a] == AVG))
+    return found
+
+
+@jit_inline
 def _add_short(words, at, total, scale, decimal, identifier, delta):
     """Add or subtract an integer or decimal with the scale of a 64-bit sum. Returns the number of members and the new
     sum."""
@@ -110,36 +124,37 @@ def _add_short(words, at, total, scale, decimal, identifier, delta):
 
 
 @jit_flat
-def only_new(aggregate, column, columns, values, cursor, rows, scratch, table, keys, counts, free, meta):
+def only_new(a, given, plan, chunk, index):
     """For an aggregate with DISTINCT, set the sign to 0 for rows that are neither the first insertion nor the last
     retraction of their term.
 
-    The arrays from `table` on are a one-way index (aggregate, group, term) -> counter, with room for all rows.
+    `index`: (aggregate, group, term) -> counter. False, and nothing is changed, if it has no room for all rows.
     """
+    column, cursor, rows, key = np.uint64(plan.arguments[a]), chunk.cursor, chunk.rows, chunk.scratch
     first = np.uint64(cursor[FIRST])
-    mask = np.int64(len(table) - 1)
+    if not has_room(index, 3, cursor[STOP] - cursor[FIRST]):
+        return False
     for i in range(np.uint64(cursor[STOP]) - first):
-        if values[column, first + i] != 0:
-            scratch[0, 0] = aggregate
-            scratch[1, 0] = rows[GROUP, i]
-            scratch[2, 0] = columns[column, first + i]
-            hashed = hash_row(scratch, 0, 3)
-            entry = find(table, mask, keys, 3, scratch, 0, hashed)
+        if given.values[column, first + i] != 0:
+            key[0, 0] = a
+            key[1, 0] = rows[GROUP, i]
+            key[2, 0] = given.columns[column, first + i]
+            hashed = hash_row(key, 0, 3)
+            entry = find_key(index, 3, key, 0, hashed)
             if entry < 0:
-                entry = add(table, mask, keys, 3, scratch, 0, hashed, counts, free, meta)
-            before = counts[entry]
-            after = before + rows[SIGN, i]
-            counts[entry] = after
-            meta[ZERO] += np.int64(after == 0) - np.int64(before == 0)
-            if (before == 0) == (after == 0):
+                entry = add_key(index, 3, key, 0, hashed)
+            before = count_entry(index, entry, rows[SIGN, i])
+            if (before == 0) == (before + rows[SIGN, i] == 0):
                 rows[SIGN, i] = 0
+    return True
 
 
 @jit_flat
-def take_counts(
-    column, values, cursor, rows, notes, port, weighted, place, words, group_words, fresh, shift, deferred, deferred_real
-):  # fmt: skip
+def take_counts(a, given, plan, groups, chunk, join):
     """COUNT of bound arguments."""
+    column, place, port, shift = np.uint64(plan.arguments[a]), plan.places[a], plan.ports[a], np.uint64(a * chunk.size)
+    words, group_words, values = groups.words, groups.size, given.values
+    cursor, rows, notes, fresh = chunk.cursor, chunk.rows, chunk.notes, chunk.fresh
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(end):
@@ -148,20 +163,23 @@ def take_counts(
         count = words[at] + (rows[SIGN, i] if values[column, first + i] != 0 else np.int64(0))
         words[at] = count
         note = np.uint64(rows[NOTE, i])
-        if weighted is None:
+        if join is None:
             fresh[shift + note] = scaled_id(np.int64(TAG_INTEGER), count, np.int64(0))
         elif is_last(notes, note, i, False):
-            fresh[shift + note] = count_id(count * partners(notes, note, port), cursor, deferred, deferred_real)
+            fresh[shift + note] = count_id(
+                count * partners(notes, note, port), cursor, chunk.deferred, chunk.deferred_real
+            )
     return DONE
 
 
 @jit_flat
-def take_sums(
-    average, number, sums, column, values, cursor, rows, notes, always, place, words, group_words, apart, port, weighted,
-    weighted_apart, hashed_kind, hashed_words, hashed_real, fresh, scales, divisors, shift, deferred, deferred_real,
-):  # fmt: skip
-    """SUM or AVG, the `number`-th of `sums`. For an average of exact numbers the note gets sum, scale and count; other
-    values are computed here."""
+def take_sums(a, given, plan, groups, chunk, join, numbers):
+    """SUM or AVG. For an average of exact numbers the note gets sum, scale and count; other values are computed here."""
+    column, place, port, shift = np.uint64(plan.arguments[a]), plan.places[a], plan.ports[a], np.uint64(a * chunk.size)
+    average, always, number = plan.functions[a] == AVG, plan.n_keys == 0, count_sums(plan.functions, a)
+    words, group_words, apart, sums = groups.words, groups.size, groups.apart, groups.sums
+    cursor, rows, notes, values = chunk.cursor, chunk.rows, chunk.notes, given.values
+    fresh, scales, divisors = chunk.fresh, chunk.scales, chunk.divisors
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(end):
@@ -174,7 +192,7 @@ def take_sums(
         scale = np.int64(0) if tag == TAG_INTEGER else (identifier >> 56) & 15
         total = words[at + _LO]
         exact = (scale == words[at + _SCALE]) & ((tag == TAG_INTEGER) | (tag == TAG_DECIMAL))
-        if weighted is not None and sign == 0:
+        if join is not None and sign == 0:
             # The sum stays, but its value may change with the other inputs' rows.
             scale = words[at + _SCALE]
             exact = True
@@ -197,41 +215,48 @@ def take_sums(
             if len(apart) > 0 and i + _AHEAD < end:
                 # Where one number is summed separately, others mostly are too.
                 prefetch_real(apart, (rows[GROUP, i + _AHEAD] * sums + number) * REAL_WORDS)
-            of_group, fits = (group * sums + number) * REAL_WORDS, True
-            if tag == 15:
-                odd = identifier & _HASHED_INDEX
-                fits = _take_hashed(
-                    words, np.int64(at), apart, of_group, odd, sign, hashed_kind, hashed_words, hashed_real
-                )
-            elif tag == TAG_FLOAT:
-                take_float(words, np.int64(at), apart, of_group, identifier, sign)
-            else:
-                fits = _take_number(words, np.int64(at), identifier, sign)
-            if not fits:
+            of_group = (group * sums + number) * REAL_WORDS
+            if not _take_any(words, np.int64(at), apart, of_group, identifier, sign, numbers):
                 return OVERFLOW
             if words[at + _N] == 0:
                 words[at + _SCALE] = 0
         divisors[here] = 0
         if is_last(notes, note, i, always):
             of_group = (group * sums + number) * REAL_WORDS
-            if weighted is None:
-                fresh[here] = total_of(words, np.int64(at), apart, of_group, average, cursor, deferred, deferred_real)
+            if join is None:
+                fresh[here] = total_of(
+                    words, np.int64(at), apart, of_group, average, cursor, chunk.deferred, chunk.deferred_real
+                )
                 continue
             status = total_of_times(
-                words, np.int64(at), apart, of_group, average, partners(notes, note, port), weighted, weighted_apart, cursor,
-                deferred, deferred_real, fresh, here,
-            )  # fmt: skip
+                words, np.int64(at), apart, of_group, average, partners(notes, note, port), join, chunk, here
+            )
             if status != DONE:
                 return status
     return DONE
 
 
+@jit_inline
+def _take_any(words, at, apart, of_group, identifier, sign, numbers):
+    """Add or subtract an argument of any kind. False on overflow of 128 bits."""
+    tag = (identifier >> 60) & 15
+    if tag == 15:
+        odd = identifier & _HASHED_INDEX
+        return _take_hashed(words, at, apart, of_group, odd, sign, numbers.kind, numbers.words, numbers.real)
+    if tag == TAG_FLOAT:
+        take_float(words, at, apart, of_group, identifier, sign)
+        return True
+    return _take_number(words, at, identifier, sign)
+
+
 @jit_flat
-def take_differences(
-    average, number, sums, column, values, cursor, rows, notes, always, place, words, group_words, apart, wide, wide_apart,
-    fresh, scales, divisors, shift, deferred, deferred_real,
-):  # fmt: skip
+def take_differences(a, given, plan, groups, chunk, wide):
     """SUM or AVG where each row is a difference (weighted_sums.py)."""
+    column, place, shift = np.uint64(plan.arguments[a]), plan.places[a], np.uint64(a * chunk.size)
+    average, always, number = plan.functions[a] == AVG, plan.n_keys == 0, count_sums(plan.functions, a)
+    words, group_words, apart, sums = groups.words, groups.size, groups.apart, groups.sums
+    cursor, rows, notes, values = chunk.cursor, chunk.rows, chunk.notes, given.values
+    fresh, scales, divisors = chunk.fresh, chunk.scales, chunk.divisors
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(end):
@@ -244,7 +269,7 @@ def take_differences(
         else:
             slot = -1 - form
             ok = add_times(
-                words, at, apart, of_group, wide, slot * SUM_WORDS, wide_apart, REAL_WORDS * slot, np.int64(1)
+                words, at, apart, of_group, wide.words, slot * SUM_WORDS, wide.apart, REAL_WORDS * slot, np.int64(1)
             )
             settle(words, at, apart, of_group)
         if not ok:
@@ -258,22 +283,22 @@ def take_differences(
             words[at + SCALE] = 0
         divisors[here] = 0
         if is_last(notes, note, i, always):
-            fresh[here] = total_of(words, at, apart, of_group, average, cursor, deferred, deferred_real)
+            fresh[here] = total_of(words, at, apart, of_group, average, cursor, chunk.deferred, chunk.deferred_real)
     return DONE
 
 
 @jit_flat
-def take_extremes(
-    largest, expires_fifo, hashed_kind, column, columns, cursor, rows, place, words, group_words, heap, heap_meta, texts, spans,
-    fresh, shift,
-):  # fmt: skip
+def take_extremes(a, given, plan, groups, chunk, terms, numbers):
     """MIN or MAX, with bags or, over FIFO input, monotonic queues.
 
-    If `hashed_kind` is None, a row has the retracted member and, in the next column, the inserted one, 0 for none, and
+    If `numbers` is None, a row has the retracted member and, in the next column, the inserted one, 0 for none, and
     there are bags only; else it has one member, and its sign.
     """
-    if heap is None:
-        return DONE
+    column, place, shift = np.uint64(plan.arguments[a]), plan.places[a], np.uint64(a * chunk.size)
+    largest, expires_fifo = plan.functions[a] == MAX, plan.expires_fifo[a] != 0
+    words, group_words, heap, heap_meta = groups.words, groups.size, terms.heap, terms.heap_meta
+    texts, spans, columns = terms.texts, terms.spans, given.columns
+    cursor, rows, fresh = chunk.cursor, chunk.rows, chunk.fresh
     first = np.uint64(cursor[FIRST])
     end = np.uint64(cursor[STOP]) - first
     for i in range(np.uint64(cursor[AT]), end):
@@ -283,14 +308,14 @@ def take_extremes(
         if i + _NEAR < end:
             prefetch_bag(words, rows[GROUP, i + _NEAR] * group_words + place, heap)
         term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place
-        if hashed_kind is not None:
-            has_room = term == 0 or extreme_room(expires_fifo, words, at, sign, heap, heap_meta)
+        if numbers is not None:
+            has_places = term == 0 or extreme_room(expires_fifo, words, at, sign, heap, heap_meta)
         else:
-            has_room = replace_room(words, at, term, columns[column + _ONE, first + i], heap, heap_meta)
-        if not has_room:
+            has_places = replace_room(words, at, term, columns[column + _ONE, first + i], heap, heap_meta)
+        if not has_places:
             cursor[AT] = np.int64(i)
             return HEAP_FULL
-        if hashed_kind is not None:
+        if numbers is not None:
             was_there = term == 0 or extreme_put(expires_fifo, words, at, sign, term, heap, largest, texts, spans)
         else:
             inserted = columns[column + _ONE, first + i]
@@ -302,31 +327,29 @@ def take_extremes(
 
 
 @jit_flat
-def take_texts(
-    aggregate, column, columns, cursor, rows, notes, always, place, words, group_words, heap, heap_meta, texts, spans, fresh, shift,
-    joined, deferred, deferred_real,
-):  # fmt: skip
+def take_texts(a, given, plan, groups, chunk, terms):
     """GROUP_CONCAT: the values of a note are written to `joined` once."""
-    if heap is None:
-        return DONE
+    column, place, shift = np.uint64(plan.arguments[a]), plan.places[a], np.uint64(a * chunk.size)
+    always, words, group_words, heap = plan.n_keys == 0, groups.words, groups.size, terms.heap
+    cursor, rows, notes, joined = chunk.cursor, chunk.rows, chunk.notes, chunk.joined
     first = np.uint64(cursor[FIRST])
     for i in range(np.uint64(cursor[AT]), np.uint64(cursor[STOP]) - first):
-        term, sign, at = columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place
+        term, sign, at = given.columns[column, first + i], rows[SIGN, i], rows[GROUP, i] * group_words + place
         note = np.uint64(rows[NOTE, i])
         last = is_last(notes, note, i, always)
         if last and cursor[JOINED] + words[at + _RUN_SIZE] + 1 > len(joined):
             cursor[AT] = np.int64(i)
             return JOINED_FULL
         if term != 0 and sign != 0:
-            if sign > 0 and not make_room(words, at, heap, heap_meta):
+            if sign > 0 and not make_room(words, at, heap, terms.heap_meta):
                 cursor[AT] = np.int64(i)
                 return HEAP_FULL
-            if not run_put(words, at, sign, term, heap, texts, spans):
+            if not run_put(words, at, sign, term, heap, terms.texts, terms.spans):
                 return NOT_THERE
             words[at + CLEAN] = 0
         if last:
             value = np.int64(AS_BEFORE)
             if not words[at + CLEAN]:
-                value = _joined_text(words, at, heap, aggregate, cursor, joined, deferred, deferred_real)
-            fresh[shift + note] = value
+                value = _joined_text(words, at, heap, a, cursor, joined, chunk.deferred, chunk.deferred_real)
+            chunk.fresh[shift + note] = value
     return DONE

@@ -298,32 +298,30 @@ def add_difference(value, count, form, words, at):
 
 
 @jit_inline
-def total_of_times(
-    words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, deferred, deferred_real, totals, here
-):  # fmt: skip
-    """The id of a SUM or AVG, as by `total_of`, where each member counts `weight` times: into totals[here].
+def total_of_times(words, at, apart, apart_at, average, weight, join, chunk, here):
+    """The id of a SUM or AVG, as by `total_of`, where each member counts `weight` times: into chunk.fresh[here].
 
-    `weighted` and `weighted_apart`: an accumulator as scratch. Returns DONE, or why there is no result.
+    `join` has an accumulator as scratch. Returns DONE, or why there is no result.
     """
     if average and words[at + APART] == 0:
         # Counting all members equally often does not change their mean, except for separate sums, which are rounded.
-        totals[here] = total_of(words, at, apart, apart_at, True, cursor, deferred, deferred_real)
+        chunk.fresh[here] = total_of(
+            words, at, apart, apart_at, True, chunk.cursor, chunk.deferred, chunk.deferred_real
+        )
         return DONE
-    return _any_total_of_times(
-        words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, deferred, deferred_real, totals, here
-    )  # fmt: skip
+    return _any_total_of_times(words, at, apart, apart_at, average, weight, join, chunk, here)
 
 
 @jit_flat
-def _any_total_of_times(
-    words, at, apart, apart_at, average, weight, weighted, weighted_apart, cursor, deferred, deferred_real, totals, here
-):  # fmt: skip
-    _clear_sum(weighted, 0, weighted_apart, 0)
-    if not add_times(weighted, 0, weighted_apart, 0, words, at, apart, apart_at, weight):
+def _any_total_of_times(words, at, apart, apart_at, average, weight, join, chunk, here):
+    _clear_sum(join.words, 0, join.apart, 0)
+    if not add_times(join.words, 0, join.apart, 0, words, at, apart, apart_at, weight):
         return OVERFLOW
-    if are_too_many(weighted[N], average):
+    if are_too_many(join.words[N], average):
         return TOO_MANY
-    totals[here] = any_total(weighted, 0, weighted_apart, 0, average, cursor, deferred, deferred_real)
+    chunk.fresh[here] = any_total(
+        join.words, 0, join.apart, 0, average, chunk.cursor, chunk.deferred, chunk.deferred_real
+    )
     return DONE
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,11 +15,12 @@ from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.aggregates import accumulators as kernel
 from cqels_py.kernels.aggregates import group_by as grouping
+from cqels_py.kernels.aggregates import group_records as record
 from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
 from cqels_py.kernels.aggregates.factorised_records import ROW_PORT, ROW_SIGN, ROW_TICK
 from cqels_py.kernels.aggregates.updates import FIRST, OF_INPUT, SEEN
 from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
-from cqels_py.kernels.primitives.state_record import ArrayTable
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.state.arrays import longer_aligned
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.term_runs import Form, RunsOf, TermRuns
@@ -72,8 +73,7 @@ class Aggregate:
     separator: str = " "
 
 
-@dataclass(frozen=True, slots=True)
-class HashedNumbers:
+class HashedNumbers(StateRecord):
     """Hashed literals (n of them) as numbers, according to the dictionary.
 
     `ids` (n): an inline id of the same value and type, or 0. Where that is 0: `kind` (n), one of the ODD_* of
@@ -82,11 +82,15 @@ class HashedNumbers:
     inline form, which are summed separately.
     """
 
-    ids: Ids
-    kind: npt.NDArray[np.int64]
-    words: npt.NDArray[np.int64]
-    real: npt.NDArray[np.float64]
-    reals: bool = False
+    kind = StateArray[np.int64](record.HASHED_KIND)
+    words = StateArray[np.int64](record.HASHED_WORDS)
+    real = StateArray[np.float64](record.HASHED_REAL)
+
+    def __init__(self, count: int, *, reals: bool = False) -> None:
+        self.ids = np.zeros(count, np.int64)
+        self.kind, self.words = np.zeros(count, np.int64), np.zeros((count, 3), np.int64)
+        self.real = np.zeros(count, np.float64)
+        self.reals = reals
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +151,11 @@ cache."""
 _SMALLEST_CHUNK, _FEW = 16, 65
 _MOST_NOTES = 8 * _CHUNK
 _SMALLEST_QUEUE = 64
-NO_HASHED_NUMBERS = HashedNumbers(
-    np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1, np.float64)
-)
-JUST_FLOATS = replace(NO_HASHED_NUMBERS, reals=True)
+NO_HASHED_NUMBERS, JUST_FLOATS = HashedNumbers(0), HashedNumbers(0, reals=True)
+_NO_WIDE = np.zeros(0, np.int64), np.zeros(0, np.uint32)
 
 
-class GroupBy:
+class GroupBy(StateRecord):
     """Groups mappings by `keys` (columns) and keeps the aggregates of each group; the result's columns are keys,
     aggregates.
 
@@ -161,6 +163,24 @@ class GroupBy:
     are retracted in FIFO order, as from a window, so that MIN and MAX need no bags. `of_inputs`: rows are those of a
     join's inputs (see kernels/aggregates/group_by.py), whose aggregates are without DISTINCT.
     """
+
+    _settings = StateArray[np.int64](record.SETTINGS)
+    _records = StateArray[np.int64](record.RECORDS)
+    _of_aggregates = StateArray[np.int64](record.OF_AGGREGATES)
+    _cursor = StateArray[np.int64](record.CURSOR)
+    _queue = StateArray[np.int32](record.QUEUE)
+    _rows = StateArray[np.int64](record.ROWS)
+    _notes = StateArray[np.int64](record.NOTES)
+    _results = StateArray[np.int64](record.RESULTS)
+    _scratch = StateArray[np.int64](record.SCRATCH)
+    _words = StateArray[np.int64](record.WORDS)
+    _apart = StateArray[np.uint32](record.APART)
+    _deferred = StateArray[np.int64](record.DEFERRED_ROWS)
+    _deferred_real = StateArray[np.float64](record.DEFERRED_REAL)
+    _joined = StateArray[np.int64](record.JOINED_VALUES)
+    _port_counts = StateArray[np.int64](record.PORT_COUNTS)
+    _weighted = StateArray[np.int64](record.WEIGHTED)
+    _weighted_apart = StateArray[np.uint32](record.WEIGHTED_APART)
 
     STATE = (
         *("index", "_words", "_apart", "_reals_by_group", "_terms"),
@@ -177,17 +197,15 @@ class GroupBy:
         of_inputs: OfInputs | None = None,
     ) -> None:
         self._keys = np.array(keys, np.int64)
-        self._ways_of_keys = len(keys), int(expires_fifo)
         self._keys_first = list(keys) == list(range(len(keys)))
         self._aggregates = tuple(aggregates)
         self.width = len(keys) + len(aggregates)
-        self._values = values
+        self.values = values
         self.index = KeyTable(len(keys))
         self._functions = np.array([FUNCTIONS[a.function] for a in aggregates], np.int64)
         self._arguments = np.array([a.argument or 0 for a in aggregates], np.int64)
         # DISTINCT makes no difference to an extreme.
         distinct = [a.distinct and a.function not in _EXTREMES for a in aggregates]
-        self._any_distinct = any(distinct)
         places, self._group_words = _lay_out(self._functions.tolist())
         n = len(aggregates)
         of_one = OfInputs(1, [0] * n, [expires_fifo] * n)
@@ -195,9 +213,11 @@ class GroupBy:
         self._of_aggregates = np.array(
             [self._functions, self._arguments, places, distinct, ports, each_expires_fifo], np.int64
         )
+        self._sums = int(np.isin(self._functions, _SUMS).sum())
+        self._settings = np.array([len(keys), expires_fifo, self._group_words, self._sums], np.int64)
         self._joins = of_inputs is not None
         self._port_counts = np.zeros(0, np.int64)
-        self._weighted = np.zeros(kernel.SUM_WORDS, np.int64), np.zeros(REAL_WORDS, np.uint32)
+        self._weighted, self._weighted_apart = np.zeros(kernel.SUM_WORDS, np.int64), np.zeros(REAL_WORDS, np.uint32)
         self._distinct_values = KeyTable(3)
         self._scratch = np.zeros((3, 1), np.int64)
         keep_terms = np.flatnonzero(~np.isin(self._functions, _WITHOUT_TERMS)).tolist()
@@ -212,32 +232,28 @@ class GroupBy:
         self._cursor = np.zeros(grouping.FIELDS, np.int64)
         # The stamp of a group without a note is 0.
         self._cursor[SEEN] = 1
-        self._of_run = self._cursor[:SEEN]
-        # For few rows, as on a live stream; larger deltas get arrays of their own.
-        self._for_few = _room_for_deferred(_FEW, len(aggregates))
-        self._make_notes(_SMALLEST_CHUNK)
+        self._make_deferred(_FEW)
+        self.make_notes(_SMALLEST_CHUNK)
         self._grow_groups()
-        self._gather()
+        self._derive()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._derive()
+
+    def _derive(self) -> None:
+        """What follows from where the arrays and the other records are."""
+        self._of_run = self._cursor[:SEEN]
+        self._records = np.array([self.index.address, self._distinct_values.address, self._terms.address], np.int64)
 
     @property
-    def terms(self) -> tuple[Ids, Ids] | tuple[None, None]:
-        """The heap of terms, if any aggregate keeps terms. Kernels without one need less compiled code."""
-        return (self._terms.heap, self._terms.meta) if self._kept_terms else (None, None)
+    def keeps_terms(self) -> bool:
+        """Are there aggregates for which kernels need the dictionary's texts?"""
+        return bool(self._kept_terms)
 
     def texts(self) -> tuple[npt.NDArray[np.uint8], Ids] | tuple[None, None]:
         """The dictionary's texts, if any aggregate keeps terms."""
-        return self._values.texts() if self._kept_terms else (None, None)
-
-    def after_restore(self) -> None:
-        self._gather()
-
-    def _gather(self) -> None:
-        """Collect the arrays for the kernel in a table."""
-        self.record = ArrayTable(
-            self._of_aggregates, self._cursor, self._queue, self._rows, self._notes, self._results, self._scratch, self._words,
-            self._apart, self._terms.heap, self._terms.meta, self._port_counts, *self._weighted, *self.index.arrays,
-            *self._distinct_values.arrays,
-        )  # fmt: skip
+        return self.values.texts() if self._kept_terms else (None, None)
 
     def _grow_groups(self) -> None:
         """Enlarge the arrays by group to the index's capacity."""
@@ -252,11 +268,11 @@ class GroupBy:
     def keep_reals(self) -> None:
         """Prepare for numbers that are summed separately."""
         if self._reals_by_group == 0:
-            self._reals_by_group = int(np.isin(self._functions, _SUMS).sum()) * REAL_WORDS
+            self._reals_by_group = self._sums * REAL_WORDS
             self._grow_groups()
-            self._gather()
 
-    def _make_notes(self, rows: int) -> None:
+    def make_notes(self, rows: int) -> None:
+        """Room for chunks of so many rows."""
         fields = OF_INPUT.item() + (self._inputs if self._joins else 0)
         self._noted, self._rows, self._notes = rows, np.zeros((4, rows), np.int64), np.zeros((fields, rows), np.int64)
         values = len(self._aggregates) * rows
@@ -269,13 +285,15 @@ class GroupBy:
         grown = np.zeros(2 * len(self._queue), np.int32)
         grown[there & (len(grown) - 1)] = self._queue[there & mask]
         self._queue = grown
-        self._gather()
 
     def make_room(self, groups: int) -> None:
         """Room for so many new groups; no group may wait for delivery."""
         if self.index.ensure(groups):
             self._grow_groups()
-            self._gather()
+
+    def make_distinct_room(self) -> None:
+        """Room for the terms of a chunk in the index of those that count once."""
+        self._distinct_values.ensure(self._noted)
 
     def reserve_notes(self, rows: int) -> None:
         """Make room for the notes of a chunk of so many rows. Notes of an exceptionally large tick are not kept for
@@ -289,12 +307,22 @@ class GroupBy:
     def more_terms(self) -> None:
         """Room for more members of bags, monotonic queues and sorted runs."""
         self._terms.grow([RunsOf(form, self._words, self._group_words, at) for form, at in self._kept_terms])
-        self._gather()
 
-    def make_notes(self, rows: int) -> None:
-        """Room for chunks of so many rows."""
-        self._make_notes(rows)
-        self._gather()
+    def reserve_deferred(self, rows: int) -> None:
+        """Room for the values of so many rows that are computed later. That of an exceptionally large delta is not kept for
+        ever."""
+        room = max(_FEW, rows)
+        if self._deferring < room or self._deferring > 4 * room:
+            self._make_deferred(room)
+
+    def _make_deferred(self, rows: int) -> None:
+        deferred, self._deferring = (rows + 1) * len(self._aggregates), rows
+        self._deferred, self._deferred_real = np.empty((deferred, kernel.DEFERRED_FIELDS), np.int64), np.empty(deferred)
+        self._joined = np.empty(rows, np.int64)
+
+    def more_joined(self) -> None:
+        """Room for more values of joined texts."""
+        self._joined = np.concatenate([self._joined, np.empty_like(self._joined)])
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         if ticks.first and len(self._keys) == 0:
@@ -305,8 +333,6 @@ class GroupBy:
 
     def open_single_group(self) -> Delta:
         """The row of the single group of an aggregation without keys, before there is any mapping."""
-        index = self.index
-        kernel.open_group(index.table, index.counts, index.meta, self._scratch, index.free)
         run = GroupRun(self, 0)
         run.open()
         return run.output()
@@ -314,8 +340,6 @@ class GroupBy:
     def _chunk(self, delta: Delta) -> Delta:
         columns = delta.columns
         self.reserve_notes(len(delta))
-        if self._any_distinct and self._distinct_values.ensure(len(delta) * len(self._aggregates)):
-            self._gather()
         values, odd = self._values_of(delta)
         run = GroupRun(self, len(delta))
         run.take(delta, columns if self._keys_first else np.ascontiguousarray(columns[self._keys]), values, odd)
@@ -329,11 +353,11 @@ class GroupBy:
             return columns, without_terms(tags)
         summed = np.unique(self._arguments[np.isin(self._functions, _SUMS)])
         values = columns.copy()
-        values[summed], numbers = with_numbers(values[summed], self._values, delta.sign > 0)
+        values[summed], numbers = with_numbers(values[summed], self.values, delta.sign > 0)
         return values, numbers
 
     def live_ids(self) -> Iterable[Ids]:
-        last = self._words.reshape(-1, self._group_words)[:, self._of_aggregates[grouping.PLACES] - 1]
+        last = self._words.reshape(-1, self._group_words)[:, self._of_aggregates[record.PLACES] - 1]
         return (self.index.live_ids(), last.reshape(-1), self._terms.heap, self._distinct_values.live_ids())
 
     @property
@@ -395,7 +419,8 @@ def with_numbers(
         # Row by row, so that the first one reported came first.
         values.no_numbers(terms[reported].T[wrong[reported].T])
     hashed_reals = (numbers.ids == 0) & (numbers.kind >= kernel.HASHED_FLOAT)
-    return found, replace(numbers, reals=bool(hashed_reals.any() or (found >> TAG_SHIFT == TAG_FLOAT - 16).any()))
+    numbers.reals = bool(hashed_reals.any() or (found >> TAG_SHIFT == TAG_FLOAT - 16).any())
+    return found, numbers
 
 
 def _form_of(function: int, *, expires_fifo: bool) -> Form:
@@ -412,16 +437,6 @@ def stopped(status: int) -> Exception:
     return AssertionError("a mapping was withdrawn that was never there")
 
 
-def _room_for_deferred(rows: int, aggregates: int) -> tuple[Ids, npt.NDArray[np.float64], Ids]:
-    """Arrays for values computed later, for so many rows, and for the values of joined texts."""
-    deferred = (rows + 1) * aggregates
-    return (
-        np.empty((deferred, kernel.DEFERRED_FIELDS), np.int64),
-        np.empty(deferred, np.float64),
-        np.empty(max(64, rows), np.int64),
-    )
-
-
 class GroupRun:
     """Rows on their way through the kernel, and the output."""
 
@@ -434,32 +449,40 @@ class GroupRun:
         room = 2 * rows or 1
         self._cursor = group_by._cursor
         group_by._of_run.fill(0)
-        # Tick, sign and columns; and the values to be computed later, with the values of joined texts.
-        made = np.empty(room, INT32), np.empty(room, INT8), np.empty((group_by.width, room), INT64)
-        deferred = group_by._for_few if rows < _FEW else _room_for_deferred(rows, len(group_by._aggregates))
-        self._output: tuple[Any, ...] = made + deferred
+        group_by.reserve_deferred(rows)
+        # Tick, sign and columns.
+        self._output = np.empty(room, INT32), np.empty(room, INT8), np.empty((group_by.width, room), INT64)
 
     def open(self) -> None:
         """The single group, before any mapping."""
-        of = self._of
-        grouping.open_group(
-            of._of_aggregates, of._words, of._group_words, of._apart, of.index.keys, of.index.counts, of.terms[0], self._cursor,
-            of._notes, of._results, *self._output,
-        )  # fmt: skip
+        grouping.open_group(self._of.address, *self._output)
 
     def take(self, delta: Delta, keyed: Ids, values: Ids, odd: HashedNumbers) -> None:
         """Process all rows; `keyed` and `values` as for `group_by.group`."""
+        of, given = self._of, (delta.tick, delta.sign, keyed, delta.columns, values, *self._output)
         if odd.reals:
-            self._of.keep_reals()
-        rows = (len(delta), delta.tick, delta.sign, None, keyed, delta.columns, values)
-        self._take(rows, (odd.kind, odd.words, odd.real, None, None))
+            of.keep_reals()
+        if of.keeps_terms:
+            texts = of.values.texts()
+            while status := grouping.group_terms(of.address, odd.address, *texts, *given):
+                self._make_room(status, delta.tick)
+        else:
+            while status := grouping.group(of.address, odd.address, *given):
+                self._make_room(status, delta.tick)
 
     def take_joined(self, rows: Ids, keyed: Ids, arguments: Ids, odd: HashedNumbers) -> None:
         """Process all rows of a join's inputs, as laid out by kernels/aggregates/factorised_records.py."""
+        of, tick = self._of, rows[ROW_TICK]
+        given = tick, rows[ROW_SIGN], rows[ROW_PORT], keyed, arguments, *self._output
         if odd.reals:
-            self._of.keep_reals()
-        given = (rows.shape[1], rows[ROW_TICK], rows[ROW_SIGN], rows[ROW_PORT], keyed, arguments, arguments)
-        self._take(given, (odd.kind, odd.words, odd.real, None, None))
+            of.keep_reals()
+        if of.keeps_terms:
+            texts = of.values.texts()
+            while status := grouping.group_joined_terms(of.address, odd.address, *texts, *given):
+                self._make_room(status, tick)
+        else:
+            while status := grouping.group_joined(of.address, odd.address, *given):
+                self._make_room(status, tick)
 
     def take_differences(
         self,
@@ -472,19 +495,16 @@ class GroupRun:
     ) -> None:
         """Process the first `rows` rows, whose SUM and AVG columns, if there are any, are differences
         (kernels/aggregates/weighted_sums.py)."""
-        self._take((rows, tick, sign, None, columns, columns, columns), (None, None, None, wide, wide_apart))
-
-    def _take(self, rows: tuple[Any, ...], numbers: tuple[Any, ...]) -> None:
-        of = self._of
-        texts = of.texts()
-        while True:
-            # Tuples are concatenated, which is faster than unpacking all of them.
-            kept = of.record.address, of._group_words
-            status = grouping.group(*(rows + of._ways_of_keys + texts + numbers + kept + self._output))
-            if status == kernel.DONE:
-                return
-            count, tick, *_ = rows
-            self._make_room(status, tick[:count])
+        of, tick = self._of, tick[:rows]
+        wide_sums = _NO_WIDE if wide is None else (wide, wide_apart)
+        given = tick, sign, columns, *wide_sums, *self._output
+        if of.keeps_terms:
+            texts = of.values.texts()
+            while status := grouping.group_differences_terms(of.address, *texts, *given):
+                self._make_room(status, tick)
+        else:
+            while status := grouping.group_differences(of.address, *given):
+                self._make_room(status, tick)
 
     def _make_room(self, status: int, tick: TickColumn) -> None:
         """Enlarge the array that is full; `tick`: the ticks of the rows."""
@@ -492,10 +512,11 @@ class GroupRun:
         if status == kernel.HEAP_FULL:
             of.more_terms()
         elif status == kernel.JOINED_FULL:
-            *others, joined = self._output
-            self._output = (*others, np.concatenate([joined, np.empty_like(joined)]))
+            of.more_joined()
         elif status == grouping.INDEX_FULL:
             of.make_room(self._rows_of_tick(tick))
+        elif status == grouping.DISTINCT_FULL:
+            of.make_distinct_room()
         elif status == grouping.QUEUE_FULL:
             of._grow_queue()
         elif status == grouping.CHUNK_SMALL:
@@ -508,15 +529,15 @@ class GroupRun:
         return int(np.searchsorted(tick, tick[first], side="right") - first)
 
     def output(self) -> Delta:
-        tick, sign, out, deferred_rows, deferred_real, joined = self._output
-        delta = first_rows(tick, sign, out, self._cursor.item(kernel.OUT))
+        delta = first_rows(*self._output, self._cursor.item(kernel.OUT))
         deferred = self._cursor.item(kernel.DEFERRED)
         if deferred:
-            columns = delta.columns
-            ids = self._resolve(deferred_rows[:deferred], deferred_real[:deferred], joined)
+            of, columns = self._of, delta.columns
+            deferred_rows = of._deferred[:deferred]
+            ids = self._resolve(deferred_rows, of._deferred_real[:deferred], of._joined)
             provisional = (columns >> TAG_SHIFT) == kernel.PROVISIONAL >> TAG_SHIFT
             columns[provisional] = ids[columns[provisional] - kernel.PROVISIONAL]
-            place, words = deferred_rows[:deferred, kernel.DEFERRED_PLACE], self._of._words
+            place, words = deferred_rows[:, kernel.DEFERRED_PLACE], of._words
             still = words[place] == kernel.PROVISIONAL + np.arange(deferred)
             words[place[still]] = ids[still]
         return delta
@@ -526,9 +547,9 @@ class GroupRun:
         ids = np.empty(len(deferred), np.int64)
         texts = deferred[:, 0] == kernel.DEFERRED_TEXT
         if not texts.all():
-            ids[~texts] = self._of._values.computed(deferred[~texts, : kernel.DEFERRED_PLACE], real[~texts])
+            ids[~texts] = self._of.values.computed(deferred[~texts, : kernel.DEFERRED_PLACE], real[~texts])
         if texts.any():
             _, start, length, aggregate = deferred[texts, : kernel.DEFERRED_PLACE].T
             separators = [self._of._aggregates[a].separator for a in aggregate.tolist()]
-            ids[texts] = self._of._values.joined(joined, start, length, separators)
+            ids[texts] = self._of.values.joined(joined, start, length, separators)
         return ids
