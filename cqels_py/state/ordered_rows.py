@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, first_rows
 from cqels_py.batches.elements import Ids
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.rows import top as kernel
 from cqels_py.kernels.structures import ordered_blocks
 from cqels_py.state.key_table import KeyTable
@@ -16,17 +17,20 @@ from cqels_py.state.key_table import KeyTable
 _ENDLESS = 1 << 60
 
 
-def blocks_for(used: int, more: int) -> int:
-    """Blocks that suffice for `more` rows beside `used` blocks: each may be split once, and again after half a block more."""
-    return used + min(used, more) + 2 * more // ordered_blocks.SIZE + 2
-
-
-class OrderedRows:
+class OrderedRows(StateRecord):
     """A bag of rows by the values of `order` (column, descending), ties by all columns in term order.
 
     `offset`, `limit` (None: endless): the slice whose changes `take` returns. `by`: the columns of a key; the rows of each key have
     a slice of their own.
     """
+
+    _blocks = StateArray[np.int64](kernel.BLOCKS)
+    _directory = StateArray[np.int64](kernel.DIRECTORY)
+    _state = StateArray[np.int64](kernel.STATE)
+    _by = StateArray[np.int64](kernel.BY)
+    _columns = StateArray[np.int64](kernel.COLUMNS)
+    _descending = StateArray[np.bool_](kernel.DESCENDING)
+    _slice = StateArray[np.int64](kernel.SLICE)
 
     STATE = ("_index", "_blocks", "_directory", "_state")
 
@@ -42,8 +46,7 @@ class OrderedRows:
         self._by = np.array(by, np.int64)
         self._columns = np.array([column for column, _ in order], np.int64)
         self._descending = np.array([descending for _, descending in order], np.bool_)
-        self._offset = min(offset, _ENDLESS)
-        self._limit = _ENDLESS if limit is None else min(limit, _ENDLESS)
+        self._slice = np.array([min(offset, _ENDLESS), _ENDLESS if limit is None else min(limit, _ENDLESS)], np.int64)
         self._index = KeyTable(width)
         self._blocks = np.zeros((0, ordered_blocks.SIZE), np.int64)
         self._directory = np.zeros((2, 0), np.int64)
@@ -51,8 +54,9 @@ class OrderedRows:
         self._state[ordered_blocks.FREE] = -1
 
     def _make_room(self, rows: int) -> None:
+        self._index.ensure(rows)
         had = len(self._blocks)
-        needed = blocks_for(int(self._state[ordered_blocks.USED]), rows)
+        needed = kernel.blocks_for(int(self._state[ordered_blocks.USED]), rows)
         if needed <= had:
             return
         new = max(needed, had * 5 // 4) - had
@@ -68,19 +72,16 @@ class OrderedRows:
         `texts`, `spans`: where kernels find the texts of hashed terms.
         """
         rows = len(delta)
-        index, state = self._index, self._state
-        index.ensure(rows)
-        self._make_room(rows)
         out = np.empty((self._width, 2 * rows), np.int64)
         tick, sign = np.empty(2 * rows, np.int32), np.empty(2 * rows, np.int8)
-        state[kernel.OUT] = 0
-        there = kernel.take(
-            delta.tick, delta.sign, delta.columns, self._width, index.table, index.mask, index.keys, index.counts,
-            index.free, index.meta, self._blocks, self._directory, state, self._by, self._columns, self._descending, self._offset,
-            self._limit, texts, spans, out, tick, sign,
+        given = (
+            delta.tick, delta.sign, delta.columns, self.address, self._index.address, texts, spans, out, tick, sign
         )  # fmt: skip
-        assert there, "a retracted mapping was never there"
-        made = int(state[kernel.OUT])
+        status, made = kernel.take(*given)
+        if status == kernel.ROWS_FULL:
+            self._make_room(rows)
+            status, made = kernel.take(*given)
+        assert status == kernel.DONE, "a retracted mapping was never there"
         return first_rows(tick, sign, out, made)
 
     def in_order(self) -> Ids:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.rows import transitive_closure as kernel
 from cqels_py.kernels.structures import reach_trees as layout
 from cqels_py.kernels.structures.hash_table import ZERO
@@ -17,16 +18,25 @@ from cqels_py.state.key_table import KeyTable
 _SMALLEST = 64
 
 
-class ReachTrees:
+class ReachTrees(StateRecord):
     """Edges (start, end and `context` more ids, by graph), counted, and the pairs (source, node) that they connect.
 
-    `only_source`: the ids of the one node whose tree is kept; None: that of every node. The arrays are public: kernels work on
-    them.
+    `only_source`: the ids of the one node whose tree is kept; None: that of every node. `loops`: are nodes that reach themselves
+    results?
     """
+
+    edges = StateArray[np.int32](kernel.EDGES)
+    heads = StateArray[np.int32](kernel.HEADS)
+    trees = StateArray[np.int32](kernel.TREES)
+    tree_table = StateArray[np.int64](kernel.TREE_TABLE)
+    queue = StateArray[np.int32](kernel.QUEUE)
+    detached = StateArray[np.int32](kernel.DETACHED_NODES)
+    cursor = StateArray[np.int64](kernel.CURSOR)
+    _options = StateArray[np.int64](kernel.OPTIONS)
 
     STATE = ("edge_index", "node_index", "edges", "heads", "trees", "tree_table", "queue", "detached", "cursor")
 
-    def __init__(self, context: int, only_source: tuple[int, ...] | None) -> None:
+    def __init__(self, context: int, only_source: tuple[int, ...] | None, *, loops: bool = True) -> None:
         self.edge_index = KeyTable(2 + context)
         self.node_index = KeyTable(1 + context)
         self.edges = np.zeros(self.edge_index.capacity * layout.EDGE_FIELDS, np.int32)
@@ -37,17 +47,21 @@ class ReachTrees:
         self.detached = np.zeros(_SMALLEST, np.int32)
         self.cursor = np.zeros(kernel.CURSOR_FIELDS, np.int64)
         self.cursor[kernel.FREE] = layout.NONE
-        self.only_source = -1 if only_source is None else self._keep_node(only_source)
+        self._options = np.zeros(kernel.OPTION_FIELDS, np.int64)
+        self._options[kernel.ONLY_SOURCE] = -1 if only_source is None else self._keep_node(only_source)
+        self._options[kernel.LOOPS] = loops
 
     def _keep_node(self, ids: tuple[int, ...]) -> int:
         """A node that is kept even without edges: the first of the table."""
         columns = np.array(ids, np.int64)[:, np.newaxis]
-        kernel.keep_node(
-            self.node_index.table, self.node_index.keys, self.node_index.counts, self.node_index.free, self.node_index.meta,
-            len(ids), columns,
-        )  # fmt: skip
+        kernel.keep_node(self.node_index.address, columns)
         assert self.node_index.meta[ZERO] == 0
         return 0
+
+    @property
+    def only_source(self) -> int:
+        """The number of the one node whose tree is kept, or -1."""
+        return self._options.item(kernel.ONLY_SOURCE)
 
     @property
     def pairs(self) -> int:

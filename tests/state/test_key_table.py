@@ -21,9 +21,7 @@ def count(table: KeyTable, rows: list[tuple[int, Key]]) -> bool:
     grown = table.ensure(len(rows))
     columns = np.array([key for _, key in rows], np.int64).reshape(len(rows), table.width).T.copy()
     signs = np.array([sign for sign, _ in rows], np.int8)
-    kernel.count_rows(
-        signs, columns, table.width, 0, len(rows), table.table, table.mask, table.keys, table.counts, table.free, table.meta
-    )  # fmt: skip
+    assert kernel.count_rows(signs, columns, 0, len(rows), table.address)
     return grown
 
 

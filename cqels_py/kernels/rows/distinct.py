@@ -5,41 +5,48 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit, jit_flat, jit_inline
-from cqels_py.kernels.structures.hash_table import USED, ZERO, add, find, hash_row, prefetch_lookup
+from cqels_py.kernels.structures.hash_table import USED, ZERO, hash_row, prefetch_lookup
 from cqels_py.kernels.structures.hashing import combine
+from cqels_py.kernels.structures.key_index import add_key, count_entry, find_key, has_room, open_index
 
 ROOM_A_ROW, ROOM = 5, 16
 """Scratch of `changes`: ROOM_A_ROW numbers per row plus ROOM. A link for each row, then a hash table."""
+NOT_THERE, KEYS_FULL = -1, -2
+"""Why there is no result: a row was retracted that was not there; the index has no room for so many new rows, and is as
+it was."""
 _GONE = -2
 
 
 @jit_flat
-def distinct(tick, sign, columns, width, table, mask, keys, counts, free, meta, hashes, out_tick, out_sign, out):
-    """Rows whose key appears (counter 0 to 1) or vanishes (1 to 0). Returns how many; -1: a row was retracted that was
-    not there.
+def distinct(tick, sign, columns, index, hashes, out_tick, out_sign, out):
+    """Rows whose key appears (counter 0 to 1) or vanishes (1 to 0). Returns how many; or NOT_THERE, KEYS_FULL.
 
-    `hashes`: room for one number per row. Writes ticks, signs and columns (width, n) of these rows, and their numbers
-    over `hashes`.
+    `index`: the address of a KeyTable; `hashes`: room for one number per row. Writes ticks, signs and columns (width, n)
+    of these rows, and their numbers over `hashes`.
     """
+    width, key_index = columns.shape[0], open_index(index)
+    if not has_room(key_index, width, len(sign)):
+        return np.int64(KEYS_FULL)
+    counts, mask = key_index.counts, np.int64(len(key_index.table) - 1)
     rows, made, zero = np.uint64(len(sign)), np.uint64(0), np.int64(0)
     for row in range(rows):
         hashes[row] = hash_row(columns, row, width)
     for row in range(rows):
-        prefetch_lookup(row, hashes, table, mask, keys, width, counts)
+        prefetch_lookup(row, hashes, key_index.table, mask, key_index.keys, width, counts)
         hashed, delta = hashes[row], np.int64(sign[row])
-        entry = find(table, mask, keys, width, columns, row, hashed)
+        entry = find_key(key_index, width, columns, row, hashed)
         if entry < 0 and delta > 0:
-            entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
+            entry = add_key(key_index, width, columns, row, hashed)
         before = counts[entry] if entry >= 0 else np.int64(0)
         after = before + delta
         if after < 0:
-            return np.int64(-1)
+            return np.int64(NOT_THERE)
         counts[entry] = after
         zero += np.int64(after == 0) - np.int64(before == 0)
         # Written unconditionally, and overwritten if the key neither appears nor vanishes: that is unpredictable.
         hashes[made] = np.int64(row)
         made += np.uint64((before == 0) | (after == 0))
-    meta[ZERO] += zero
+    key_index.meta[ZERO] += zero
     for i in range(made):
         row = np.uint64(hashes[i])
         out_tick[i] = tick[row]
@@ -51,38 +58,44 @@ def distinct(tick, sign, columns, width, table, mask, keys, counts, free, meta, 
 
 
 @jit_inline
-def _count_row(row, sign, columns, width, table, mask, keys, counts, free, meta):
+def _count_row(row, sign, columns, key_index):
+    width = columns.shape[0]
     hashed = hash_row(columns, row, width)
-    entry = find(table, mask, keys, width, columns, row, hashed)
+    entry = find_key(key_index, width, columns, row, hashed)
     if entry < 0:
-        entry = add(table, mask, keys, width, columns, row, hashed, counts, free, meta)
-    if counts[entry] == 0:
-        meta[ZERO] -= 1
-    counts[entry] += sign[row]
-    if counts[entry] == 0:
-        meta[ZERO] += 1
+        entry = add_key(key_index, width, columns, row, hashed)
+    count_entry(key_index, entry, np.int64(sign[row]))
 
 
 @jit_flat
-def count_rows(sign, columns, width, first, last, table, mask, keys, counts, free, meta):
-    """Update a bag with rows first to last."""
+def count_rows(sign, columns, first, last, index):
+    """Update a bag, of which `index` is the address, with rows first to last. False: there is no room for so many new
+    rows, and nothing has changed."""
+    key_index = open_index(index)
+    if not has_room(key_index, columns.shape[0], last - first):
+        return False
     for row in range(first, last):
-        _count_row(row, sign, columns, width, table, mask, keys, counts, free, meta)
+        _count_row(row, sign, columns, key_index)
+    return True
 
 
 @jit_flat
-def report_bag(
-    tick, last, row, starts, sign, columns, width, table, mask, keys, counts, free, meta, out_tick, out_columns
-):
-    """At each of the ticks `tick` to `last`: update the bag, and write all its rows, each as often as it counts.
+def report_bag(tick, last, row, starts, sign, columns, index, out_tick, out):
+    """At each of the ticks `tick` to `last`: update the bag, of which `index` is the address, and write all its rows,
+    each as often as it counts.
 
     A tick's changes are the rows starts[tick] to starts[tick + 1]; those before `row` have been processed. Stops where
-    the output is full -> (next tick, next row, rows written, rows of the next tick).
+    the output is full -> (next tick, next row, rows written, rows of the next tick); or, with KEYS_FULL as the last
+    number, where the bag has no room for the next tick's rows.
     """
+    key_index, width = open_index(index), columns.shape[0]
+    keys, counts, meta = key_index.keys, key_index.counts, key_index.meta
     at, total = np.int64(0), np.int64(0)
     while tick < last:
+        if not has_room(key_index, width, starts[tick + 1] - row):
+            return tick, row, at, np.int64(KEYS_FULL)
         while row < starts[tick + 1]:
-            _count_row(row, sign, columns, width, table, mask, keys, counts, free, meta)
+            _count_row(row, sign, columns, key_index)
             row += 1
         total = np.int64(0)
         for entry in range(meta[USED]):
@@ -93,7 +106,7 @@ def report_bag(
             for _ in range(counts[entry]):
                 out_tick[at] = tick
                 for c in range(width):
-                    out_columns[c, at] = keys[entry * width + c]
+                    out[c, at] = keys[entry * width + c]
                 at += 1
         tick += 1
     return tick, row, at, total

@@ -27,13 +27,22 @@ class DistinctRows:
             yield self._chunk(delta)
 
     def _chunk(self, delta: Delta) -> Delta:
-        index, rows = self.index, len(delta)
-        index.ensure(rows)
+        rows = len(delta)
         tick, sign, columns = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((self._width, rows), np.int64)
-        made = kernel.distinct(
-            delta.tick, delta.sign, delta.columns, self._width, index.table, index.mask, index.keys, index.counts, index.free,
-            index.meta, np.empty(rows, np.int64), tick, sign, columns,
-        )  # fmt: skip
+        given = (
+            delta.tick,
+            delta.sign,
+            delta.columns,
+            self.index.address,
+            np.empty(rows, np.int64),
+            tick,
+            sign,
+            columns,
+        )
+        made = kernel.distinct(*given)
+        if made == kernel.KEYS_FULL:
+            self.index.ensure(rows)
+            made = kernel.distinct(*given)
         assert made >= 0, "a withdrawn mapping was never there"
         return first_rows(tick, sign, columns, made)
 

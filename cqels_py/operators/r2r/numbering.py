@@ -9,7 +9,7 @@ import numpy as np
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
-from cqels_py.kernels.rows.numbering import number_rows
+from cqels_py.kernels.rows import numbering as kernel
 from cqels_py.state.key_table import KeyTable
 
 
@@ -30,14 +30,13 @@ class NumberRows:
             yield self._chunk(delta)
 
     def _chunk(self, delta: Delta) -> Delta:
-        index = self._index
-        index.ensure(len(delta))
         number = np.empty(len(delta), np.int64)
-        there = number_rows(
-            delta.sign, np.ascontiguousarray(delta.columns[self._columns]), len(self._columns), index.table, index.mask,
-            index.keys, index.counts, index.free, index.meta, number,
-        )  # fmt: skip
-        assert there, "a withdrawn mapping was never there"
+        given = (delta.sign, np.ascontiguousarray(delta.columns[self._columns]), self._index.address, number)
+        status = kernel.number_rows(*given)
+        if status == kernel.KEYS_FULL:
+            self._index.ensure(len(delta))
+            status = kernel.number_rows(*given)
+        assert status == kernel.DONE, "a withdrawn mapping was never there"
         return delta.with_columns(np.concatenate([delta.columns, number[np.newaxis]]))
 
     def live_ids(self) -> Iterable[Ids]:

@@ -55,15 +55,16 @@ class _Timed:
     def _take(self, delta: Delta, first: int, last: int) -> None:
         if first == last:
             return
+        if not count_rows(delta.sign, delta.columns, first, last, self._rows.address):
+            self._make_room(last - first)
+            count_rows(delta.sign, delta.columns, first, last, self._rows.address)
+
+    def _make_room(self, new_rows: int) -> None:
         rows = self._rows
-        if rows.ensure(last - first):
+        if rows.ensure(new_rows):
             grown = np.zeros(rows.capacity - len(self._shown), np.int64)
             self._shown = np.concatenate([self._shown, grown])
             self._value = np.concatenate([self._value, grown])
-        count_rows(
-            delta.sign, delta.columns, self._width, first, last, rows.table, rows.mask, rows.keys, rows.counts, rows.free,
-            rows.meta,
-        )  # fmt: skip
 
     def _evaluate(self, tick: int, time: int) -> Delta:
         """The results of all rows at this instant, as a difference."""

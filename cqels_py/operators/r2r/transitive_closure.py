@@ -28,8 +28,7 @@ class TransitiveClosure:
     def __init__(self, columns: Sequence[int], *, source: int | None = None, loops: bool = True) -> None:
         assert source is None or len(columns) == 2, "a source is in one graph"
         self._columns = list(columns)
-        self._loops = loops
-        self.state = ReachTrees(len(columns) - 2, None if source is None else (source,))
+        self.state = ReachTrees(len(columns) - 2, None if source is None else (source,), loops=loops)
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         for delta in inputs[0]:
@@ -40,27 +39,24 @@ class TransitiveClosure:
         state = self.state
         columns = np.ascontiguousarray(delta.columns[self._columns])
         ends = np.concatenate([columns[[0, *range(2, len(columns))]], columns[1:]], axis=1)
-        state.ensure(len(delta))
-        edges, nodes, cursor = state.edge_index, state.node_index, state.cursor
-        cursor[kernel.ROW] = 0
+        given = (
+            delta.tick, delta.sign, columns, ends, state.address, state.edge_index.address, state.node_index.address,
+        )  # fmt: skip
         status, room = kernel.OUT_FULL, room_for(len(delta))
         while status != kernel.DONE:
             source, node, out_tick = (np.empty(room, np.int32) for _ in range(3))
             out_sign = np.empty(room, np.int8)
-            room = OUT_ROWS
-            cursor[kernel.OUT] = 0
+            room, made = OUT_ROWS, 0
             while True:
-                status = kernel.step(
-                    delta.tick, delta.sign, columns, ends, nodes.width, state.only_source, self._loops, edges.table, edges.keys,
-                    edges.counts, edges.free, edges.meta, nodes.table, nodes.keys, nodes.counts, nodes.free, nodes.meta,
-                    state.edges, state.heads, state.trees, state.tree_table, state.queue, state.detached, cursor, source, node,
-                    out_tick, out_sign,
-                )  # fmt: skip
+                status = kernel.step(*given, made, source, node, out_tick, out_sign)
                 assert status != kernel.NOT_THERE, "a withdrawn edge was never there"
+                if status == kernel.KEYS_FULL:
+                    state.ensure(len(delta))
+                    continue
+                made = state.cursor.item(kernel.OUT)
                 if status != kernel.TREES_FULL:
                     break
                 state.grow_trees()
-            made = int(cursor[kernel.OUT])
             if made:
                 yield Delta(out_tick[:made], out_sign[:made], self._pairs(source[:made], node[:made]))
 

@@ -98,30 +98,26 @@ class Answers:
     def _report(self, ticks: Ticks, delta: Delta, tick: int, end: int) -> Iterator[ResultBatch]:
         """Apply changes, and report the answers at the ticks from `tick` to `end`, up to which these changes go."""
         starts = np.searchsorted(delta.tick, np.arange(end + 1))
-        bag, row, room = self._bag, 0, _FEWEST_ROWS
+        bag, row, rows, room = self._bag, 0, len(delta.tick), _FEWEST_ROWS
         while tick < end:
-            # The bag gets room for this many changes, not for a whole step: each tick reads all of it.
-            changes = max(_FEWEST_CHANGES, bag.live)
-            last = max(tick + 1, int(np.searchsorted(starts, row + changes, side="right")) - 1)
-            bag.ensure(int(starts[last]) - row)
             made, columns = np.empty(room, np.int32), np.empty((self._width, room), np.int64)
-            tick, row, rows, waiting = kernel.report_bag(
-                tick, last, row, starts, delta.sign, delta.columns, self._width, bag.table, bag.mask, bag.keys,
-                bag.counts, bag.free, bag.meta, made, columns,
-            )  # fmt: skip
-            if rows:
-                made = made[:rows]
+            tick, row, count, waiting = kernel.report_bag(
+                tick, end, row, starts, delta.sign, delta.columns, bag.address, made, columns
+            )
+            if count:
+                made = made[:count]
                 yield ResultBatch(
-                    self._variables, ticks.time[made], np.ones(rows, np.int8), tuple(columns[:, :rows]), made
+                    self._variables, ticks.time[made], np.ones(count, np.int8), tuple(columns[:, :count]), made
                 )
-            if tick < last:
+            if waiting == kernel.KEYS_FULL:
+                # The bag gets room for this many changes, not for a whole step: each tick reads all of it.
+                changes = min(max(_FEWEST_CHANGES, bag.live), rows - row)
+                bag.ensure(max(changes, int(starts[tick + 1]) - row))
+            elif tick < end:
                 room = max(int(waiting), min(2 * room, _MOST_ROWS))
-        if row < len(delta.tick):
-            bag.ensure(len(delta.tick) - row)
-            kernel.count_rows(
-                delta.sign, delta.columns, self._width, row, len(delta.tick), bag.table, bag.mask, bag.keys, bag.counts,
-                bag.free, bag.meta,
-            )  # fmt: skip
+        if row < rows and not kernel.count_rows(delta.sign, delta.columns, row, rows, bag.address):
+            bag.ensure(rows - row)
+            kernel.count_rows(delta.sign, delta.columns, row, rows, bag.address)
 
     def live_ids(self) -> Iterable[Ids]:
         return (self._bag.live_ids(),)

@@ -86,10 +86,8 @@ def test_only_the_first_and_last_copy_of_a_row_are_delivered(events: list[tuple[
     rows = np.arange(len(signs), dtype=np.int32)
     tick, sign_out, out = np.empty_like(rows), np.empty(len(signs), np.int8), np.empty((width, len(signs)), np.int64)
     columns = np.array([values] * width, np.int64)
-    made = kernel.distinct(
-        rows, np.array(signs, np.int8), columns, width, index.table, index.mask, index.keys, index.counts, index.free,
-        index.meta, np.empty(len(signs), np.int64), tick, sign_out, out,
-    )  # fmt: skip
+    hashes = np.empty(len(signs), np.int64)
+    made = kernel.distinct(rows, np.array(signs, np.int8), columns, index.address, hashes, tick, sign_out, out)
     assert list(zip(tick[:made].tolist(), sign_out[:made].tolist(), strict=True)) == told
     assert out[:, :made].tolist() == columns[:, tick[:made]].tolist()
 
@@ -97,10 +95,22 @@ def test_only_the_first_and_last_copy_of_a_row_are_delivered(events: list[tuple[
 def test_a_row_that_was_never_there() -> None:
     index = KeyTable(1)
     made = kernel.distinct(
-        np.zeros(1, np.int32), np.array([-1], np.int8), np.array([[5]]), 1, index.table, index.mask, index.keys, index.counts,
-        index.free, index.meta, np.empty(1, np.int64), np.empty(1, np.int32), np.empty(1, np.int8), np.empty((1, 1), np.int64),
+        np.zeros(1, np.int32), np.array([-1], np.int8), np.array([[5]]), index.address, np.empty(1, np.int64),
+        np.empty(1, np.int32), np.empty(1, np.int8), np.empty((1, 1), np.int64),
     )  # fmt: skip
-    assert made == -1
+    assert made == kernel.NOT_THERE
+
+
+def test_without_room_for_all_rows_nothing_changes() -> None:
+    index = KeyTable(1)
+    rows = index.capacity + 1
+    tick, sign, columns = np.zeros(rows, np.int32), np.ones(rows, np.int8), np.arange(rows)[np.newaxis]
+    out = np.empty(rows, np.int64), np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((1, rows), np.int64)
+    assert kernel.distinct(tick, sign, columns, index.address, *out) == kernel.KEYS_FULL
+    assert not kernel.count_rows(sign, columns, 0, rows, index.address)
+    assert index.entries == 0
+    index.ensure(rows)
+    assert kernel.distinct(tick, sign, columns, index.address, *out) == rows
 
 
 @pytest.mark.parametrize("width", [0, 1, 2])
@@ -116,14 +126,12 @@ def test_bags_are_reported_until_the_output_is_full(room: int, width: int) -> No
     tick, sign, columns = arrays(ticks, width)
     starts = np.searchsorted(tick, np.arange(len(ticks) + 1))
     bag = KeyTable(width)
-    bag.ensure(len(tick))
     at, row, found = 0, 0, []
     while at < len(ticks):
         out_tick, out = np.empty(room, np.int32), np.empty((width, room), np.int64)
         at, row, rows, waiting = kernel.report_bag(
-            at, len(ticks), row, starts, sign, columns, width, bag.table, bag.mask, bag.keys, bag.counts, bag.free, bag.meta,
-            out_tick, out,
-        )  # fmt: skip
+            at, len(ticks), row, starts, sign, columns, bag.address, out_tick, out
+        )
         assert rows <= room
         assert at == len(ticks) or rows + waiting > room
         found += [(int(out_tick[k]), *out[:, k].tolist()) for k in range(rows)]
@@ -136,3 +144,17 @@ def test_bags_are_reported_until_the_output_is_full(room: int, width: int) -> No
         expected.update({(number, *row): count for row, count in live.items()})
     assert Counter(found) == +expected
     assert [number for number, *_ in found] == sorted(number for number, *_ in found)
+
+
+def test_a_report_stops_before_a_tick_for_whose_rows_the_bag_has_no_room() -> None:
+    bag = KeyTable(1)
+    rows = bag.capacity + 1
+    tick, sign, columns = np.repeat([0, 1], [2, rows]), np.ones(2 + rows, np.int8), np.arange(2 + rows)[np.newaxis]
+    starts = np.searchsorted(tick, np.arange(3))
+    out_tick, out = np.empty(2 * rows, np.int32), np.empty((1, 2 * rows), np.int64)
+    told = kernel.report_bag(0, 2, 0, starts, sign, columns, bag.address, out_tick, out)
+    assert told == (1, 2, 2, kernel.KEYS_FULL)
+    assert out[0, :2].tolist() == [0, 1]
+    bag.ensure(rows)
+    at, row, made, _ = kernel.report_bag(1, 2, 2, starts, sign, columns, bag.address, out_tick, out)
+    assert (at, row, made) == (2, 2 + rows, 2 + rows)

@@ -8,8 +8,8 @@ from bisect import bisect_left, insort
 import numpy as np
 import pytest
 
+from cqels_py.kernels.rows.top import blocks_for
 from cqels_py.kernels.structures import ordered_blocks as kernel
-from cqels_py.state.ordered_rows import blocks_for
 
 
 class Sequence:
