@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
+from cqels_py.kernels.aggregates import factorised_state as record
 from cqels_py.kernels.aggregates.accumulators import SUM_WORDS
 from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
 from cqels_py.kernels.aggregates.factorised_records import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
 from cqels_py.kernels.aggregates.weighted_sums import DIFFERENCE_WORDS
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.structures.heaps import BAG_WORDS
 from cqels_py.kernels.structures.monotonic_queue import QUEUE_WORDS
 from cqels_py.state.arrays import longer_aligned
@@ -25,12 +27,25 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 Flags = npt.NDArray[np.bool_]
 
 
-class KeySums:
-    """The arrays that the kernel works on, and their growth; they are public.
+class KeySums(StateRecord):
+    """The arrays that the kernels work on (kernels/aggregates/factorised_state.py), and their growth.
 
     `kinds`: what each aggregate needs of its argument, a number of kernels/aggregates/factorised_records.py; `carried`: the argument
     is the carrier's; `expires_fifo`: the mappings that have it expire in the order of their arrival.
     """
+
+    _sizes = StateArray[np.int64](record.SIZES)
+    key_words = StateArray[np.int64](record.KEY_WORDS)
+    key_apart = StateArray[np.uint32](record.KEY_APART)
+    row_words = StateArray[np.int64](record.ROW_RECORDS)
+    row_apart = StateArray[np.uint32](record.ROW_APART)
+    snap_key = StateArray[np.int64](record.SNAP_KEY)
+    snap_words = StateArray[np.int64](record.SNAP_RECORDS)
+    snap_apart = StateArray[np.uint32](record.SNAP_APART)
+    _change = StateArray[np.int64](record.CHANGE)
+    _change_apart = StateArray[np.uint32](record.CHANGE_APART)
+    _heap = StateArray[np.int64](record.HEAP)
+    _heap_meta = StateArray[np.int64](record.HEAP_META)
 
     STATE = (
         *("keys", "key_words", "key_apart", "key_apart_size"),
@@ -45,11 +60,11 @@ class KeySums:
         self._row_is_key = own_width == 0
         self.keys = KeyTable(key_width)
         self.rows = KeyTable(key_width + own_width)
-        # Lower bounds of the free room: not all keys and rows since they were computed were new.
-        self._spare_keys = self._spare_rows = 0
+        self.row_index = self.keys if self._row_is_key else self.rows
+        self._sizes = np.zeros(record.SIZE_FIELDS, np.int64)
         self._lay_out(kinds, carried, expires_fifo)
-        self.change = np.zeros(len(kinds) * DIFFERENCE_WORDS, np.int64)
-        self.change_apart = np.zeros(len(kinds) * REAL_WORDS, np.uint32)
+        self._change = np.zeros(len(kinds) * DIFFERENCE_WORDS, np.int64)
+        self._change_apart = np.zeros(len(kinds) * REAL_WORDS, np.uint32)
         self._terms = TermRuns()
         self._kept_terms = [
             (Form.MONOTONIC_QUEUE if expires_fifo[a] else Form.BAG, bool(carried[a]), int(self.local[a]))
@@ -60,26 +75,21 @@ class KeySums:
         self.key_apart = self.row_apart = self.snap_apart = no_real
         self._grow_keys()
         self._grow_rows()
-        self._grow_snaps()
-        self._gather()
+        self.more_snaps()
+        self._show()
 
     def after_restore(self) -> None:
-        self._spare_keys = self._spare_rows = 0
         self.snap_apart = _longer(self.snap_apart, len(self.snap_key) * self.key_apart_size)
-        self._gather()
+        self._show()
 
-    def _gather(self) -> None:
-        """The arrays as `kernels.aggregates.factorised.put_contributions` takes them, from `k_table` to `heap_meta`."""
-        keys, rows = self.keys, self.rows
-        row_keys = keys.keys if self._row_is_key else rows.keys
-        # Without terms to keep the kernels are given None, and less of them is compiled.
-        heap, heap_meta = (self._terms.heap, self._terms.meta) if self._kept_terms else (None, None)
-        self.arrays = (
-            keys.table, keys.keys, keys.counts, keys.free, keys.meta, self.key_size, self.key_words, self.key_apart_size,
-            self.key_apart, rows.table, row_keys, rows.counts, rows.free, rows.meta, self.row_size, self.row_words,
-            self.row_apart_size, self.row_apart, self.snap_key, self.snap_words, self.snap_apart, self.change, self.change_apart,
-            heap, heap_meta,
-        )  # fmt: skip
+    def _show(self) -> None:
+        """Show the kernels the terms' arena and the lengths of records."""
+        self._heap, self._heap_meta = self._terms.heap, self._terms.meta
+        self._sizes[record.KEY_SIZE], self._sizes[record.ROW_SIZE] = self.key_size, self.row_size
+        self._sizes[record.KEY_APART_SIZE], self._sizes[record.ROW_APART_SIZE] = (
+            self.key_apart_size,
+            self.row_apart_size,
+        )
 
     def _lay_out(self, kinds: Ids, carried: Flags, expires_fifo: Flags) -> None:
         """The place of each aggregate's accumulator in a row or a key."""
@@ -103,23 +113,14 @@ class KeySums:
             self._grow_keys()
             self._grow_rows()
             self.snap_apart = _longer(self.snap_apart, len(self.snap_key) * self.key_apart_size)
-            self._gather()
+            self._show()
 
     def ensure(self, keys: int, rows: int) -> None:
-        """Make room for so many new keys and rows; no others are added."""
-        self._spare_keys -= keys
-        if self._spare_keys < 0:
-            if self.keys.ensure(keys):
-                self._grow_keys()
-                self._gather()
-            self._spare_keys = self.keys.spare - keys
-        if not self._row_is_key:
-            self._spare_rows -= rows
-            if self._spare_rows < 0:
-                if self.rows.ensure(rows):
-                    self._grow_rows()
-                    self._gather()
-                self._spare_rows = self.rows.spare - rows
+        """Make room for so many new keys and rows."""
+        if self.keys.ensure(keys):
+            self._grow_keys()
+        if not self._row_is_key and self.rows.ensure(rows):
+            self._grow_rows()
 
     def _grow_keys(self) -> None:
         keys = self.keys.capacity
@@ -129,16 +130,12 @@ class KeySums:
             self._grow_rows()
 
     def _grow_rows(self) -> None:
-        rows = self.keys.capacity if self._row_is_key else self.rows.capacity
+        rows = self.row_index.capacity
         self.row_words = longer_aligned(self.row_words, rows * self.row_size, np.int64)
         self.row_apart = _longer(self.row_apart, rows * self.row_apart_size)
 
     def more_snaps(self) -> None:
         """Make room for more keys at one tick."""
-        self._grow_snaps()
-        self._gather()
-
-    def _grow_snaps(self) -> None:
         snaps = max(16, 2 * len(self.snap_key))
         self.snap_key = _longer(self.snap_key, snaps)
         self.snap_words = _longer(self.snap_words, snaps * self.key_size)
@@ -148,7 +145,7 @@ class KeySums:
         """Make room for more members of bags and monotonic queues."""
         rows, keys = (self.row_words, self.row_size), (self.key_words, self.key_size)
         self._terms.grow([RunsOf(form, *(rows if of_row else keys), at) for form, of_row, at in self._kept_terms])
-        self._gather()
+        self._heap = self._terms.heap
 
     def live_ids(self) -> Iterable[Ids]:
         """Ids that the state may refer to."""

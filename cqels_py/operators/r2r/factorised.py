@@ -14,7 +14,9 @@ from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.aggregates import accumulators as aggregate
 from cqels_py.kernels.aggregates import factorised as kernel
 from cqels_py.kernels.aggregates import factorised_records as records
+from cqels_py.kernels.aggregates import factorised_state as record
 from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.operators.r2r.aggregate import FUNCTIONS as GROUP_FUNCTIONS
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy, GroupRun, TermValues, stopped
 from cqels_py.operators.r2r.joined_rows import (
@@ -34,12 +36,20 @@ _FEW_CONTRIBUTIONS = 32
 _FEW_WIDE = 32
 
 
-class FactorisedGroupBy:
+class FactorisedGroupBy(StateRecord):
     """Groups the join of all inputs on their key, as GroupBy would group its results.
 
     `carrier`: the input with those of the group's variables that are not in the key, its columns `own`. `groups`: for
     each column of the group its place in (key, own). The result's columns are those of the group, then the aggregates.
     """
+
+    _cursor = StateArray[np.int64](record.CURSOR)
+    _located = StateArray[np.int64](record.LOCATED)
+    _order = StateArray[np.int64](record.ORDER)
+    _key_places = StateArray[np.int64](record.KEY_PLACES)
+    _row_places = StateArray[np.int64](record.ROW_PLACES)
+    _groups = StateArray[np.int64](record.GROUPS)
+    _of_aggregates = StateArray[np.int64](record.OF_AGGREGATES)
 
     STATE = ("state", "_group_by", "_cursor")
 
@@ -54,6 +64,7 @@ class FactorisedGroupBy:
     ) -> None:
         self._carrier = carrier
         self._groups = np.array(groups, np.int64)
+        self._values = values
         self._aggregates = tuple(aggregates)
         # The carrier's changes are applied first at each tick.
         in_order_of_taking = [carrier, *(p for p in range(len(inputs)) if p != carrier)]
@@ -69,31 +80,28 @@ class FactorisedGroupBy:
         made = [Aggregate(function, column) for (function, _), column in zip(functions, columns, strict=True)]
         self._group_by = GroupBy(range(len(groups)), made, values)
         self._summed = any(kind != records.TERM for _, kind in functions)
+        self._keeps_terms = any(kind == records.TERM for _, kind in functions)
         self._few_contributions = self._room_for_contributions(_FEW_CONTRIBUTIONS)
         numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
-        of_aggregates = np.array(
+        self._of_aggregates = np.array(
             [kinds, ports, self.state.local, self.state.local_apart, numbers, columns, expires_fifo], np.int64
         )
-        self._cursor = np.zeros(kernel.FIELDS, np.int64)
-        self._of_step = self._cursor[: kernel.VISITED]
-        located = np.zeros(3 * records.LOCATED_ROWS, np.int64)
-        # The constant arguments of the kernel: collected once, as collecting them costs as much as the work on a live
-        # stream.
+        self._cursor = np.zeros(record.FIELDS, np.int64)
+        self._located = np.zeros(3 * records.LOCATED_ROWS, np.int64)
+        self._order = np.array(in_order_of_taking, np.int64)
         widths_of_keys = self.state.keys.width, self.state.rows.width
-        sized = in_order_of_taking[1:], *map(range, widths_of_keys), self._groups, of_aggregates
-        most_common = len(inputs) == 2 and widths_of_keys == (1, 2) and len(aggregates) == 1
-        other_inputs, *others = map(_as_tuple if most_common else np.array, sized)
-        self._first_arguments = (self._cursor, located, other_inputs, carrier, *others)
+        self._key_places, self._row_places = map(np.arange, widths_of_keys)
+        self._most_common = len(inputs) == 2 and widths_of_keys == (1, 2) and len(aggregates) == 1
         taken = [(port, (*inputs[port].key, *(own if port == carrier else ()))) for port in in_order_of_taking]
         self._layout = JoinedRows(inputs, taken, *widths_of_keys, aggregates, values, hashes=True)
 
     def _room_for_contributions(self, rows: int) -> _Contributions:
-        return _Contributions(self._contribution_width, rows, _Accumulators(_FEW_WIDE) if self._summed else None)
+        return _Contributions(self._contribution_width, rows, _FEW_WIDE if self._summed else 0)
 
     @property
     def visited(self) -> int:
         """The number of changes of contributions so far: the work that regression tests count."""
-        return int(self._cursor[kernel.VISITED])
+        return self._cursor.item(record.VISITED)
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         if ticks.first and len(self._groups) == 0:
@@ -111,23 +119,20 @@ class FactorisedGroupBy:
         return self.state.nbytes + self._group_by.nbytes
 
 
-def _as_tuple(numbers: Iterable[Any]) -> tuple[Any, ...]:
-    """Numbers, or rows of them, as tuples, for whose length the kernel is compiled."""
-    return tuple(_as_tuple(each) if isinstance(each, np.ndarray) else int(each) for each in numbers)
-
-
 class _Run:
     """One step on its way through the kernel: the rows of all inputs, the contributions, the operator's cursor."""
 
     def __init__(self, of: FactorisedGroupBy, filled: Sequence[Filled], rows: int, one_tick: bool) -> None:
         self._of = of
         self.cursor = of._cursor
-        of._of_step.fill(0)
-        self._rows, keys, new_rows, self._odd = of._layout.lay(filled, rows, one_tick=one_tick, carrier=of._carrier)
-        of.state.ensure(keys, new_rows)
-        if self._odd.reals:
+        self.cursor[: record.VISITED] = 0
+        self._rows, self._keys, self._new_rows, odd = of._layout.lay(
+            filled, rows, one_tick=one_tick, carrier=of._carrier
+        )
+        if odd.reals:
             of.state.keep_reals()
             of._group_by.keep_reals()
+        self._numbers = odd.kind, odd.words, odd.real
         self._contributions = of._few_contributions if rows <= FEW_ROWS else of._room_for_contributions(_CONTRIBUTIONS)
 
     def chunks(self) -> Iterator[Delta]:
@@ -135,31 +140,39 @@ class _Run:
         while True:
             status = self._put_contributions()
             if status in (aggregate.DONE, kernel.ENOUGH):
-                made = self.cursor.item(kernel.MADE)
+                made = self.cursor.item(record.MADE)
                 if made:
                     yield self._into_groups(made)
                 if status == aggregate.DONE:
                     return
-                self.cursor[kernel.MADE] = self.cursor[kernel.WIDE] = 0
+                self.cursor[record.MADE] = self.cursor[record.WIDE] = 0
+            elif status == kernel.KEYS_FULL:
+                left = self._rows.shape[1] - self.cursor.item(record.ROW)
+                state.ensure(min(self._keys, left), min(self._new_rows, left))
             elif status == kernel.TERMS_FULL:
                 state.more_terms()
             elif status == kernel.SNAPS_FULL:
                 state.more_snaps()
             elif status == kernel.CONTRIBUTIONS_FULL:
                 self._contributions = self._contributions.more(
-                    self.cursor.item(kernel.MADE), self.cursor.item(kernel.WIDE), len(self._of._aggregates)
+                    self.cursor.item(record.MADE), self.cursor.item(record.WIDE), len(self._of._aggregates)
                 )
             else:
                 raise stopped(status)
 
     def _put_contributions(self) -> int:
-        of, odd = self._of, self._odd
-        rows, numbers = (self._rows,), (odd.kind, odd.words, odd.real)
-        # Tuples are concatenated, which is faster than unpacking all of them.
-        given = (
-            rows + of._first_arguments + of.state.arrays + of._group_by.texts() + numbers + self._contributions.arrays
-        )
-        status: int = kernel.put_contributions(*given)
+        of, state = self._of, self._of.state
+        addresses = of.address, state.address, state.keys.address, state.row_index.address, self._contributions.address
+        given: tuple[Any, ...] = (self._rows, *addresses)
+        if not of._summed:
+            given += of._values.texts()
+            status: int = kernel.put_extreme_of_two(*given) if of._most_common else kernel.put_extremes(*given)
+        elif not of._keeps_terms:
+            given += self._numbers
+            status = kernel.put_sum_of_two(*given) if of._most_common else kernel.put_sums(*given)
+        else:
+            given += of._values.texts() + self._numbers
+            status = kernel.put_all(*given)
         return status
 
     def _into_groups(self, made: int) -> Delta:
@@ -167,48 +180,43 @@ class _Run:
         of = self._of._group_by
         of.reserve_notes(made)
         run = GroupRun(of, made)
-        run.take_differences(made, *self._contributions.arrays)
+        self._contributions.give(run, made)
         return run.output()
 
 
-class _Contributions:
+class _Contributions(StateRecord):
     """Room for changes of contributions (see kernels/aggregates/factorised.py), at least those of a tick, which are
     aggregated together.
 
-    `wide`: accumulators, unless all aggregates are MIN and MAX. `arrays`: as the kernels take them.
+    `wide`: room for so many accumulators, for sums that do not fit the columns; 0 if all aggregates are MIN and MAX.
     """
 
-    def __init__(self, width: int, rows: int, wide: _Accumulators | None) -> None:
+    _tick = StateArray[np.int32](record.OUT_TICK)
+    _sign = StateArray[np.int8](record.OUT_SIGN)
+    _columns = StateArray[np.int64](record.OUT_COLUMNS)
+    _wide = StateArray[np.int64](record.WIDE_WORDS)
+    _wide_apart = StateArray[np.uint32](record.WIDE_APART)
+
+    def __init__(self, width: int, rows: int, wide: int) -> None:
         self._tick, self._sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
         self._columns = np.empty((width, rows), np.int64)
-        self._wide = wide
-        self.arrays = self._tick, self._sign, self._columns, *(wide.arrays if wide else (None, None))
+        self._wide = np.empty(wide * aggregate.SUM_WORDS, np.int64)
+        self._wide_apart = np.zeros(wide * REAL_WORDS, np.uint32)
 
-    def more(self, made: int, wide: int, aggregates: int) -> _Contributions:
-        """Enlarge the arrays that have no room for the contribution of one more row; there are `made` contributions and
-        `wide` accumulators."""
-        rows = len(self._tick)
+    def give(self, run: GroupRun, made: int) -> None:
+        """Let a GROUP BY process the first `made` contributions."""
+        sums = (self._wide, self._wide_apart) if len(self._wide) else (None, None)
+        run.take_differences(made, self._tick, self._sign, self._columns, *sums)
+
+    def more(self, made: int, taken: int, wanted: int) -> _Contributions:
+        """These with more room: there is none for one more row's contribution, or for `wanted` more accumulators. There
+        are `made` contributions and `taken` accumulators."""
+        rows, wide = len(self._tick), len(self._wide) // aggregate.SUM_WORDS
         room = max(_CONTRIBUTIONS, 2 * rows) if made == rows else rows
-        larger = _Contributions(len(self._columns), room, self._wide.more(wide, aggregates) if self._wide else None)
+        wide_room = max(_CONTRIBUTIONS, 2 * wide) if wide and taken + wanted > wide else wide
+        larger = _Contributions(len(self._columns), room, wide_room)
         larger._tick[:made], larger._sign[:made] = self._tick[:made], self._sign[:made]
         larger._columns[:, :made] = self._columns[:, :made]
-        return larger
-
-
-class _Accumulators:
-    """Accumulators for sums that do not fit the columns of a contribution."""
-
-    def __init__(self, room: int) -> None:
-        self._words = np.empty(room * aggregate.SUM_WORDS, np.int64)
-        self._apart = np.zeros(room * REAL_WORDS, np.uint32)
-        self.arrays = self._words, self._apart
-
-    def more(self, taken: int, wanted: int) -> _Accumulators:
-        """These, if there is room for `wanted` more, or larger ones with a copy of those `taken`."""
-        room = len(self._apart) // REAL_WORDS
-        if taken + wanted <= room:
-            return self
-        larger = _Accumulators(max(_CONTRIBUTIONS, 2 * room))
         words, apart = taken * aggregate.SUM_WORDS, taken * REAL_WORDS
-        larger._words[:words], larger._apart[:apart] = self._words[:words], self._apart[:apart]
+        larger._wide[:words], larger._wide_apart[:apart] = self._wide[:words], self._wide_apart[:apart]
         return larger
