@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit, jit_flat, jit_inline
-from cqels_py.kernels.structures.hash_table import USED, ZERO, hash_row, prefetch_lookup
+from cqels_py.kernels.structures.hash_table import FREE, USED, ZERO, hash_row, prefetch_lookup, rebuild
 from cqels_py.kernels.structures.hashing import combine
 from cqels_py.kernels.structures.key_index import add_key, count_entry, find_key, has_room, open_index
 
@@ -14,7 +14,7 @@ ROOM_A_ROW, ROOM = 5, 16
 NOT_THERE, KEYS_FULL = -1, -2
 """Why there is no result: a row was retracted that was not there; the index has no room for so many new rows, and is as
 it was."""
-_GONE = -2
+_GONE, _FEW = -2, 64
 
 
 @jit_flat
@@ -79,6 +79,15 @@ def count_rows(sign, columns, first, last, index):
     return True
 
 
+@jit_inline
+def _reuse_entries(index, width):
+    """Release the entries with a zero counter once they outnumber the others. So a report reads few more entries than
+    twice the rows, as long as these do not become fewer."""
+    rows = index.meta[USED] - index.meta[FREE] - index.meta[ZERO]
+    if index.meta[FREE] == 0 and index.meta[ZERO] > rows + _FEW:
+        rebuild(index.table, index.keys, width, index.counts, index.free, index.meta)
+
+
 @jit_flat
 def report_bag(tick, last, row, starts, sign, columns, index, out_tick, out):
     """At each of the ticks `tick` to `last`: update the bag, of which `index` is the address, and write all its rows,
@@ -94,6 +103,7 @@ def report_bag(tick, last, row, starts, sign, columns, index, out_tick, out):
     while tick < last:
         if not has_room(key_index, width, starts[tick + 1] - row):
             return tick, row, at, np.int64(KEYS_FULL)
+        _reuse_entries(key_index, width)
         while row < starts[tick + 1]:
             _count_row(row, sign, columns, key_index)
             row += 1
