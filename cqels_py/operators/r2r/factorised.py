@@ -3,6 +3,7 @@ made."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -76,12 +77,13 @@ class FactorisedGroupBy(StateRecord):
         # A contribution has two columns for an extreme, three for a sum.
         widths = [2 if kind == records.TERM else 3 for _, kind in functions]
         columns = [len(groups) + sum(widths[:a]) for a in range(len(widths))]
-        self._contribution_width = len(groups) + sum(widths)
         made = [Aggregate(function, column) for (function, _), column in zip(functions, columns, strict=True)]
         self._group_by = GroupBy(range(len(groups)), made, values)
         self._summed = any(kind != records.TERM for _, kind in functions)
         self._keeps_terms = any(kind == records.TERM for _, kind in functions)
-        self._few_contributions = self._room_for_contributions(_FEW_CONTRIBUTIONS)
+        wide = _FEW_WIDE if self._summed else 0
+        self._shape = len(groups) + sum(widths), _CONTRIBUTIONS, wide
+        self._few_contributions = _Contributions(len(groups) + sum(widths), _FEW_CONTRIBUTIONS, wide)
         numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
         self._of_aggregates = np.array(
             [kinds, ports, self.state.local, self.state.local_apart, numbers, columns, expires_fifo], np.int64
@@ -95,8 +97,17 @@ class FactorisedGroupBy(StateRecord):
         taken = [(port, (*inputs[port].key, *(own if port == carrier else ()))) for port in in_order_of_taking]
         self._layout = JoinedRows(inputs, taken, *widths_of_keys, aggregates, values, hashes=True)
 
-    def _room_for_contributions(self, rows: int) -> _Contributions:
-        return _Contributions(self._contribution_width, rows, _FEW_WIDE if self._summed else 0)
+    def _borrow_contributions(self) -> _Contributions:
+        """For one step of many rows; to be given back. All operators of the same shape share them."""
+        try:
+            return _unused[self._shape].pop()
+        except IndexError:  # Asking before would not do: another thread may be faster.
+            return _Contributions(*self._shape)
+
+    def _give_back(self, contributions: _Contributions) -> None:
+        """Unless they have been enlarged for an unusual step."""
+        if contributions is not self._few_contributions and contributions.shape == self._shape:
+            _unused[self._shape].append(contributions)
 
     @property
     def visited(self) -> int:
@@ -133,9 +144,15 @@ class _Run:
             of.state.keep_reals()
             of._group_by.keep_reals()
         self._numbers = odd.kind, odd.words, odd.real
-        self._contributions = of._few_contributions if rows <= FEW_ROWS else of._room_for_contributions(_CONTRIBUTIONS)
+        self._contributions = of._few_contributions if rows <= FEW_ROWS else of._borrow_contributions()
 
     def chunks(self) -> Iterator[Delta]:
+        try:
+            yield from self._chunks()
+        finally:
+            self._of._give_back(self._contributions)
+
+    def _chunks(self) -> Iterator[Delta]:
         state = self._of.state
         while True:
             status = self._put_contributions()
@@ -198,6 +215,7 @@ class _Contributions(StateRecord):
     _wide_apart = StateArray[np.uint32](record.WIDE_APART)
 
     def __init__(self, width: int, rows: int, wide: int) -> None:
+        self.shape = width, rows, wide
         self._tick, self._sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
         self._columns = np.empty((width, rows), np.int64)
         self._wide = np.empty(wide * aggregate.SUM_WORDS, np.int64)
@@ -211,12 +229,16 @@ class _Contributions(StateRecord):
     def more(self, made: int, taken: int, wanted: int) -> _Contributions:
         """These with more room: there is none for one more row's contribution, or for `wanted` more accumulators. There
         are `made` contributions and `taken` accumulators."""
-        rows, wide = len(self._tick), len(self._wide) // aggregate.SUM_WORDS
+        width, rows, wide = self.shape
         room = max(_CONTRIBUTIONS, 2 * rows) if made == rows else rows
         wide_room = max(_CONTRIBUTIONS, 2 * wide) if wide and taken + wanted > wide else wide
-        larger = _Contributions(len(self._columns), room, wide_room)
+        larger = _Contributions(width, room, wide_room)
         larger._tick[:made], larger._sign[:made] = self._tick[:made], self._sign[:made]
         larger._columns[:, :made] = self._columns[:, :made]
         words, apart = taken * aggregate.SUM_WORDS, taken * REAL_WORDS
         larger._wide[:words], larger._wide_apart[:apart] = self._wide[:words], self._wide_apart[:apart]
         return larger
+
+
+_unused: defaultdict[tuple[int, int, int], list[_Contributions]] = defaultdict(list)
+"""Those of the usual size, by their shape."""
