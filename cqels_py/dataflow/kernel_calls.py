@@ -35,7 +35,11 @@ _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
 
 
 _WITH_VARIANTS: Final = (
-    "aggregates.factorised.put_contributions",
+    "aggregates.factorised.put_all",
+    "aggregates.factorised.put_extreme_of_two",
+    "aggregates.factorised.put_extremes",
+    "aggregates.factorised.put_sum_of_two",
+    "aggregates.factorised.put_sums",
     "aggregates.group_by.group",
     "aggregates.group_by.open_group",
 )
