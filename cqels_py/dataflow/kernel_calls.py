@@ -41,10 +41,14 @@ _WITH_VARIANTS: Final = (
     "aggregates.factorised.put_sum_of_two",
     "aggregates.factorised.put_sums",
     "aggregates.group_by.group",
+    "aggregates.group_by.group_differences",
+    "aggregates.group_by.group_differences_terms",
+    "aggregates.group_by.group_joined",
+    "aggregates.group_by.group_joined_terms",
+    "aggregates.group_by.group_terms",
     "aggregates.group_by.open_group",
 )
-"""The largest kernels. They are compiled once for each choice of optional arrays, and a query needs one or two of these,
-which only the operators know."""
+"""The largest kernels, in several entries. A query needs one or two of these, which only the operators know."""
 
 
 def calls_of(query: Plan) -> list[KernelCall]:

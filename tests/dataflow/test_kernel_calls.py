@@ -54,7 +54,8 @@ def test_an_order_of_results_needs_the_kernels_of_sorting() -> None:
 def test_variants_of_aggregation_are_not_compiled_before_one_is_needed() -> None:
     text = "SELECT ?a (SUM(?v) AS ?x) { STREAM :s [RANGE 1s] { ?a :v ?v } } GROUP BY ?a"
     variants = variants_of(compile_query(PREFIX + text).plan)
-    assert {call.kernel for call in variants} == {"aggregates.group_by.group", "aggregates.group_by.open_group"}
+    entries = {kernel for kernel in _WITH_VARIANTS if kernel.startswith("aggregates.group_by.")}
+    assert {call.kernel for call in variants} == entries
     assert kernels_of(text).isdisjoint(_WITH_VARIANTS)
     assert variants_of(compile_query(PREFIX + "SELECT ?a { STREAM :s [NOW] { ?a :v ?v } }").plan) == []
 
