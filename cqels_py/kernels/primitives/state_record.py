@@ -163,17 +163,13 @@ def check_replaced() -> None:
     _replaced.clear()
 
 
-def _reader(dtype: Any, dimensions: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Two functions that read arrays of this type from a record.
-
-    The first, reader(record, number), is the array of that number. The second, reader(other, record, number), is None
-    where the compiler knows `other` to be None, so that code for an absent array is not compiled.
-    """
+def _reader(dtype: Any, dimensions: int) -> Callable[..., Any]:
+    """reader(record, number): the array of that number, which is of this type."""
     item = np.dtype(dtype)
     made = types.Array(from_dtype(item), dimensions, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        *_, record, number = arguments
+        record, number = arguments
         words = builder.inttoptr(record, ir.IntType(64).as_pointer())
         first = builder.mul(number, context.get_constant(types.intp, _FIELDS))
 
@@ -193,11 +189,6 @@ def _reader(dtype: Any, dimensions: int) -> tuple[Callable[..., Any], Callable[.
     def typed(typing_context: Any, record: Any, number: Any) -> Any:
         return made(types.int64, types.intp), generate
 
-    def typed_with(typing_context: Any, other: Any, record: Any, number: Any) -> Any:
-        if isinstance(other, types.NoneType):
-            return types.none(other, types.int64, types.intp), lambda context, *_: context.get_dummy_value()
-        return made(other, types.int64, types.intp), generate
-
     def plain(record: int, number: int) -> npt.NDArray[Any]:
         table = _tables[record]
         array = table.array(number)
@@ -206,21 +197,18 @@ def _reader(dtype: Any, dimensions: int) -> tuple[Callable[..., Any], Callable[.
         )
         return array
 
-    def plain_with(other: Any, record: int, number: int) -> npt.NDArray[Any] | None:
-        return None if other is None else plain(record, number)
-
     if _PLAIN:
-        return plain, plain_with
-    return intrinsic(typed), intrinsic(typed_with)
+        return plain
+    return intrinsic(typed)
 
 
-int64s, int64s_with = _reader(np.int64, 1)
-int64_rows, _ = _reader(np.int64, 2)
-int32s, _ = _reader(np.int32, 1)
-uint32s, uint32s_with = _reader(np.uint32, 1)
-int8s, _ = _reader(np.int8, 1)
-float64s, _ = _reader(np.float64, 1)
-uint8s, _ = _reader(np.uint8, 1)
-uint8_rows, _ = _reader(np.uint8, 2)
-flags, _ = _reader(np.bool_, 1)
-flag_rows, _ = _reader(np.bool_, 2)
+int64s = _reader(np.int64, 1)
+int64_rows = _reader(np.int64, 2)
+int32s = _reader(np.int32, 1)
+uint32s = _reader(np.uint32, 1)
+int8s = _reader(np.int8, 1)
+float64s = _reader(np.float64, 1)
+uint8s = _reader(np.uint8, 1)
+uint8_rows = _reader(np.uint8, 2)
+flags = _reader(np.bool_, 1)
+flag_rows = _reader(np.bool_, 2)

@@ -251,10 +251,6 @@ class GroupBy(StateRecord):
         """Are there aggregates for which kernels need the dictionary's texts?"""
         return bool(self._kept_terms)
 
-    def texts(self) -> tuple[npt.NDArray[np.uint8], Ids] | tuple[None, None]:
-        """The dictionary's texts, if any aggregate keeps terms."""
-        return self.values.texts() if self._kept_terms else (None, None)
-
     def _grow_groups(self) -> None:
         """Enlarge the arrays by group to the index's capacity."""
         groups = self.index.capacity

@@ -22,10 +22,8 @@ from cqels_py.kernels.primitives.state_record import (
     int32s,
     int64_rows,
     int64s,
-    int64s_with,
     uint8_rows,
     uint32s,
-    uint32s_with,
 )
 
 
@@ -53,11 +51,8 @@ def change_all(record):
 
 
 @jit_flat
-def lengths(record, other):
-    numbers, more = int64s_with(other, record, 0), uint32s_with(other, record, 1)
-    if other is None:
-        return -1
-    return 10 * len(numbers) + len(more)
+def length(record, number):
+    return len(int64s(record, number))
 
 
 def arrays() -> list[np.ndarray]:
@@ -78,15 +73,9 @@ def test_kernels_read_and_write_the_arrays_themselves() -> None:
     assert [array.tolist() for array in made] == [array.tolist() for array in expected]
 
 
-def test_absent_arrays_are_none() -> None:
-    table = ArrayTable(np.arange(5), np.arange(3, dtype=np.uint32))
-    assert lengths(table.address, 1) == 53
-    assert lengths(table.address, None) == -1
-
-
-def test_empty_arrays_have_their_shapes() -> None:
-    table = ArrayTable(np.empty(0, np.int64), np.empty(0, np.uint32))
-    assert lengths(table.address, 1) == 0
+def test_an_empty_array_has_its_shape() -> None:
+    table = ArrayTable(np.empty(0, np.int64))
+    assert length(table.address, 0) == 0
 
 
 def test_a_pickled_table_has_the_addresses_of_the_copied_arrays() -> None:
