@@ -22,7 +22,14 @@ STATUS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 
 
 def test_an_interrupt_while_modules_are_imported_is_no_traceback() -> None:
-    program = "import signal; from cqels_py.cli import main; main.main = lambda: signal.raise_signal(signal.SIGINT); main.run()"
+    # A process that a shell starts in the background ignores SIGINT.
+    program = """if True:
+        import signal
+        from cqels_py.cli import main
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        main.main = lambda: signal.raise_signal(signal.SIGINT)
+        main.run()
+    """
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (finished.returncode, finished.stderr) == (130, "interrupted\n")
 
