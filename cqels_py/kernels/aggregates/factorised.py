@@ -68,8 +68,10 @@ from cqels_py.kernels.aggregates.factorised_state import (
     open_snaps,
     open_step,
 )
+from cqels_py.kernels.aggregates.group_records import Numbers
 from cqels_py.kernels.aggregates.weighted_sums import (
     DIFFERENCE_WORDS,
+    Accumulator,
     find_difference,
     is_no_difference,
     put_argument,
@@ -252,9 +254,9 @@ def _count_row(row, entry, key, others, counter, plan, step, records, terms, out
                 row_words[mine + SCALE] = 0
             if others > 0:
                 ok = ok and put_argument(
-                    term, delta, others, column, k, out.columns, step.slots, wide, out.wide_apart, records.change,
-                    a * DIFFERENCE_WORDS, records.change_apart, REAL_WORDS * a, terms.hashed_kind, terms.hashed_words,
-                    terms.hashed_real,
+                    term, delta, others, column, k, out.columns, step.slots, wide, out.wide_apart,
+                    Accumulator(records.change, a * DIFFERENCE_WORDS, records.change_apart, REAL_WORDS * a),
+                    Numbers(terms.hashed_kind, terms.hashed_words, terms.hashed_real),
                 )  # fmt: skip
         elif kind == NUMBER and others > 0:
             weight = others // key_words[key_at + COUNTERS + plan.ports[a]] * delta
@@ -367,13 +369,9 @@ def _find_changes(snap, before, after, plan, records, snaps, heap, wide):
             change[at] = key_words[new] * weight - snaps.words[old] * old_weight
             differs = differs or change[at] != 0
             continue
-        new_apart, old_apart = (
-            key * records.key_apart_n + plan.local_apart[a], snap * records.key_apart_n + plan.local_apart[a],
-        )  # fmt: skip
-        if not find_difference(
-            change, at, change_apart, REAL_WORDS * a, key_words, new, records.key_apart, new_apart, weight, snaps.words, old,
-            snaps.apart, old_apart, old_weight,
-        ):  # fmt: skip
+        now = Accumulator(key_words, new, records.key_apart, key * records.key_apart_n + plan.local_apart[a])
+        then = Accumulator(snaps.words, old, snaps.apart, snap * records.key_apart_n + plan.local_apart[a])
+        if not find_difference(change, at, change_apart, REAL_WORDS * a, now, weight, then, old_weight):
             return -1
         differs = differs or not is_no_difference(change, at, change_apart, REAL_WORDS * a)
     return 1 if differs else 0

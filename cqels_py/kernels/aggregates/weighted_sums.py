@@ -11,7 +11,10 @@ does.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from cqels_py.kernels.aggregates.accumulators import (
     APART,
@@ -52,6 +55,15 @@ _KIND, _DIGITS = 6, 63
 _OF_DECIMALS, _OF_DOUBLES = 1, 1 + DOUBLES - DECIMALS
 DIFFERENCE_WORDS = 3 + SUM_WORDS
 """Room for a difference: its three words, and an accumulator."""
+
+
+class Accumulator(NamedTuple):
+    """One accumulator: SUM_WORDS of `words` from `at` on, and its exact sum of floats in `apart` from `apart_at` on."""
+
+    words: npt.NDArray[np.int64]
+    at: int
+    apart: npt.NDArray[np.uint32]
+    apart_at: int
 
 
 @jit_flat
@@ -223,45 +235,42 @@ def put_times(other, place, other_apart, apart_place, weight, column, k, out, sl
 
 
 @jit_flat
-def put_argument(
-    identifier, delta, weight, column, k, out, slots, wide, wide_apart, change, at, change_apart, apart_at, hashed_kind,
-    hashed_words, hashed_real
-):  # fmt: skip
-    """Write an inserted or retracted argument, times the weight. The accumulator at `at` of `change` is scratch."""
+def put_argument(identifier, delta, weight, column, k, out, slots, wide, wide_apart, scratch, numbers):
+    """Write an inserted or retracted argument, times the weight. `scratch`: an Accumulator; `numbers`: of hashed terms."""
     form = _form_of_number(identifier)
     if form >= 0:
         return _put_product(
             ((identifier << 8) >> 8) * delta, delta, form, weight, column, k, out, slots, wide, wide_apart
         )  # fmt: skip
-    _clear_sum(change, at, change_apart, apart_at)
-    ok = take_argument(change, at, change_apart, apart_at, identifier, delta, hashed_kind, hashed_words, hashed_real)
-    return ok and _put_wide(change, at, change_apart, apart_at, weight, column, k, out, slots, wide, wide_apart)
+    words, at, apart, apart_at = scratch
+    _clear_sum(words, at, apart, apart_at)
+    ok = take_argument(words, at, apart, apart_at, identifier, delta, numbers.kind, numbers.words, numbers.real)
+    return ok and _put_wide(words, at, apart, apart_at, weight, column, k, out, slots, wide, wide_apart)
 
 
 @jit_inline
-def find_difference(
-    change, at, change_apart, apart_at, new, new_at, new_apart, new_apart_at, weight, old, old_at, old_apart, old_apart_at,
-    old_weight
-):  # fmt: skip
-    """The difference between an accumulator times a weight and its earlier value, in the three words of `change` from
+def find_difference(change, at, change_apart, apart_at, new, weight, old, old_weight):
+    """The difference between an Accumulator times a weight and its earlier value, in the three words of `change` from
     `at` on.
 
     They are followed by room for an accumulator, which holds the difference where the form is negative. False on
     overflow of 128 bits.
     """
-    form, old_form = _form_of(new, new_at), _form_of(old, old_at)
-    value, old_value = new[new_at + LO], old[old_at + LO]
+    form, old_form = _form_of(new.words, new.at), _form_of(old.words, old.at)
+    value, old_value = new.words[new.at + LO], old.words[old.at + LO]
     form = old_form if weight == 0 else form
     size = abs(np.float64(value) * np.float64(weight)) + abs(np.float64(old_value) * np.float64(old_weight))
     if form >= 0 and (form == old_form or old_weight == 0) and size < _SAFE_PRODUCT:
         change[at] = value * weight - old_value * old_weight
-        change[at + 1] = new[new_at + N] * weight - old[old_at + N] * old_weight
+        change[at + 1] = new.words[new.at + N] * weight - old.words[old.at + N] * old_weight
         change[at + 2] = form
         return True
     change[at + 2] = -1
     _clear_sum(change, at + 3, change_apart, apart_at)
-    ok = add_times(change, at + 3, change_apart, apart_at, new, new_at, new_apart, new_apart_at, weight)
-    return ok and add_times(change, at + 3, change_apart, apart_at, old, old_at, old_apart, old_apart_at, -old_weight)
+    ok = add_times(change, at + 3, change_apart, apart_at, new.words, new.at, new.apart, new.apart_at, weight)
+    return ok and add_times(
+        change, at + 3, change_apart, apart_at, old.words, old.at, old.apart, old.apart_at, -old_weight
+    )
 
 
 @jit_inline

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cqels_py.kernels.aggregates import weighted_sums as kernel
 from cqels_py.kernels.aggregates.accumulators import DECIMALS, DOUBLES, FLOATS, HI, LO, SCALE, SUM_WORDS, N
 from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
+from cqels_py.kernels.aggregates.group_records import Numbers
 from tests.kernels.digits import exact_value
 from tests.operators.plain_dictionary import inline_id
 
@@ -61,6 +62,10 @@ class Sum:
             assert kernel.take_argument(
                 self.words, 0, self.apart, 0, np.int64(identifier(each)), np.int64(1), *NO_HASHED_NUMBERS
             )
+
+    @property
+    def accumulator(self) -> kernel.Accumulator:
+        return kernel.Accumulator(self.words, 0, self.apart, 0)
 
     def times(self, weight: int) -> dict[str, Fraction | int]:
         return sums((weight, each) for each in self.members)
@@ -131,8 +136,8 @@ def test_arguments_times_weights(given: list[tuple[Number, int, int]]) -> None:
     given = [each for each in given if is_inline(each[0])]
     for number, weight, way in given:
         assert kernel.put_argument(
-            np.int64(identifier(number)), np.int64(way), np.int64(weight), *differences.places, change, 0, apart, 0,
-            *NO_HASHED_NUMBERS
+            np.int64(identifier(number)), np.int64(way), np.int64(weight), *differences.places,
+            kernel.Accumulator(change, 0, apart, 0), Numbers(*NO_HASHED_NUMBERS)
         )  # fmt: skip
     wanted = sums((weight * way, number) for number, weight, way in given)
     assert differences.added() == wanted
@@ -148,20 +153,7 @@ def test_the_difference_of_two_accumulators(
     new, old, differences = Sum(members), Sum(before), Differences()
     change, apart = np.zeros(kernel.DIFFERENCE_WORDS, np.int64), np.zeros(REAL_WORDS, np.uint32)
     assert kernel.find_difference(
-        change,
-        0,
-        apart,
-        0,
-        new.words,
-        0,
-        new.apart,
-        0,
-        np.int64(weight),
-        old.words,
-        0,
-        old.apart,
-        0,
-        np.int64(old_weight),
+        change, 0, apart, 0, new.accumulator, np.int64(weight), old.accumulator, np.int64(old_weight)
     )
     wanted = sums(
         [(weight * times, each) for each in new.members] + [(-old_weight * times, each) for each in old.members]
