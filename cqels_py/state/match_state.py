@@ -1,4 +1,4 @@
-"""The state of an event automaton: nodes in a ring, the table of their lists, and the matches that stand."""
+"""The state of an event automaton: nodes in a ring, the hash table of their lists' heads, and the matches that stand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import insertions
 from cqels_py.kernels.patterns import runs as kernel
-from cqels_py.kernels.primitives.state_record import ArrayTable
+from cqels_py.kernels.primitives.state_record import ArrayTable, StateArray, StateRecord
 from cqels_py.state.ordered_rows import OrderedRows
 
 Int64 = npt.NDArray[np.int64]
@@ -25,14 +25,23 @@ class TermTexts(Protocol):
     def texts(self) -> tuple[npt.NDArray[np.uint8], Int64]: ...
 
 
-class MatchState:
+class MatchState(StateRecord):
     """Nodes, lists and standing matches. `program`: the automaton's arrays, in the order of the kernel. `values`: the terms' texts.
 
     `width`: of a node's row. `variables`: how many values a run binds. `outputs`: columns of a match. `most_nodes`: that one row of
     an event can make. `longest_key`: columns of a key.
     """
 
-    STATE = ("_nodes", "_table", "_meta", "_stand", "_stand_next")
+    _nodes = StateArray[np.int64](kernel.NODES)
+    _heads = StateArray[np.int64](kernel.TABLE)
+    _meta = StateArray[np.int64](kernel.META)
+    _stack = StateArray[np.int64](kernel.STACK)
+    _bound = StateArray[np.int64](kernel.BOUND)
+    _key = StateArray[np.int64](kernel.KEY)
+    _stand = StateArray[np.int64](kernel.STAND)
+    _stand_next = StateArray[np.int64](kernel.STAND_NEXT)
+    _best = StateArray[np.int64](kernel.BEST)
+    STATE = ("_nodes", "_heads", "_meta", "_stand", "_stand_next")
 
     def __init__(
         self,
@@ -52,7 +61,7 @@ class MatchState:
         self._outputs = outputs
         self._most_nodes = most_nodes
         self._nodes = np.zeros((_FIRST_ROOM, kernel.FIELDS + width), np.int64)
-        self._table = np.zeros(_FIRST_ROOM, np.int64)
+        self._heads = np.zeros(_FIRST_ROOM, np.int64)
         self._meta = np.zeros(kernel.META_FIELDS, np.int64)
         self._meta[[kernel.NEXT, kernel.TAIL]] = 1
         self._meta[[kernel.ELEMENT, kernel.FLOOR]] = -1
@@ -63,21 +72,6 @@ class MatchState:
         self._stand = np.zeros((_FIRST_ROOM, outputs), np.int64)
         self._stand_next = np.zeros(_FIRST_ROOM, np.int64)
         self._out = self._room_for(_FIRST_ROOM)
-        self.after_restore()
-
-    def after_restore(self) -> None:
-        """The arrays as the kernel takes them."""
-        self._arrays = ArrayTable(
-            self._nodes,
-            self._table,
-            self._meta,
-            self._stack,
-            self._bound,
-            self._key,
-            self._stand,
-            self._stand_next,
-            self._best,
-        )
 
     @property
     def positions(self) -> int:
@@ -101,14 +95,7 @@ class MatchState:
             while at <= last:
                 self._ensure((last - at) * self._most_nodes + 1)
                 at = kernel.step(
-                    self._program.address,
-                    self._arrays.address,
-                    rows[:last],
-                    at,
-                    ticks,
-                    position_ticks,
-                    ends,
-                    self._out,
+                    self._program.address, self.address, rows[:last], at, ticks, position_ticks, ends, self._out
                 )
                 if meta[kernel.TIED]:
                     self._choose()
@@ -140,19 +127,17 @@ class MatchState:
             larger = np.zeros((size, self._nodes.shape[1]), np.int64)
             larger[numbers & (size - 1)] = self._nodes[numbers & (len(self._nodes) - 1)]
             self._nodes = larger
-            self.after_restore()
-        if 2 * (meta.item(kernel.USED) + nodes) > len(self._table):
+        if 2 * (meta.item(kernel.USED) + nodes) > len(self._heads):
             self._rebuild(nodes)
 
     def _rebuild(self, nodes: int) -> None:
         """A table without the heads of dead lists, and with room for as many as are there."""
-        heads = int(np.count_nonzero(self._table >= self._meta[kernel.TAIL]))
+        heads = int(np.count_nonzero(self._heads >= self._meta[kernel.TAIL]))
         size = _FIRST_ROOM
         while size < 4 * (heads + nodes):
             size *= 2
-        old, self._table = self._table, np.zeros(size, np.int64)
-        kernel.rebuild(old, self._nodes, self._table, self._meta, self._list_keys, self._key)
-        self.after_restore()
+        old, self._heads = self._heads, np.zeros(size, np.int64)
+        kernel.rebuild(old, self._nodes, self._heads, self._meta, self._list_keys, self._key)
 
     def _grow(self) -> None:
         """More room for output, longer runs, and standing matches."""
@@ -167,7 +152,6 @@ class MatchState:
         if self._kept and missing > 0:
             self._stand = np.concatenate([self._stand, np.zeros((missing, self._outputs), np.int64)])
             self._stand_next = np.concatenate([self._stand_next, np.zeros(missing, np.int64)])
-        self.after_restore()
 
     def _room_for(self, rows: int) -> Int64:
         return np.empty((rows, kernel.OUT_VALUES + self._outputs), np.int64)
@@ -180,5 +164,5 @@ class MatchState:
 
     @property
     def nbytes(self) -> int:
-        arrays = (self._nodes, self._table, self._stack, self._bound, self._stand, self._stand_next, self._out)
+        arrays = (self._nodes, self._heads, self._stack, self._bound, self._stand, self._stand_next, self._out)
         return sum(array.nbytes for array in arrays)
