@@ -125,7 +125,6 @@ def beyond_the_rehearsal(program: Callable[[Engine, str], None], readings: str) 
 
     load = KernelFiles.load
     KernelFiles.load = lambda self, key: (missing(), load(self, key))[1]  # type: ignore[method-assign]
-    engine_module.lacks_all = lambda calls: False
     engine = Engine()
     query = engine.register(QUERY)
     program(engine, readings)
@@ -163,7 +162,6 @@ def compiled(expected: ahead._Expected, monkeypatch: pytest.MonkeyPatch) -> list
 
     monkeypatch.setattr(ahead, "compile_all", compile_all)
     monkeypatch.setattr(engine_module, "prepare", lambda calls, on_start: 0)
-    monkeypatch.setattr(engine_module, "lacks_all", lambda calls: False)
     return asked
 
 

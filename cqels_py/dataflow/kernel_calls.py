@@ -6,12 +6,12 @@ that is not listed here costs time at the first use of a machine, and never a co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cqels_py.kernels.compiler.manifest import KernelCall, manifest
 from cqels_py.plan import nodes as plan
-from cqels_py.plan.nodes import Node, Plan
+from cqels_py.plan.nodes import WITHOUT_TERMS, Node, Plan
 from cqels_py.plan.traverse import nodes_of
 
 _FILES: Final = ("cqels_py.formats.", "cqels_py.sources.", "cqels_py.sinks.")
@@ -34,34 +34,12 @@ _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
 """Callers whose kernels only plans with one of these nodes call."""
 
 
-_WITH_VARIANTS: Final = (
-    "aggregates.factorised.put_all",
-    "aggregates.factorised.put_extreme_of_two",
-    "aggregates.factorised.put_extremes",
-    "aggregates.factorised.put_sum_of_two",
-    "aggregates.factorised.put_sums",
-    "aggregates.group_by.group",
-    "aggregates.group_by.group_differences",
-    "aggregates.group_by.group_differences_terms",
-    "aggregates.group_by.group_joined",
-    "aggregates.group_by.group_joined_terms",
-    "aggregates.group_by.group_terms",
-    "aggregates.group_by.open_group",
-)
-"""The largest kernels, in several entries. A query needs one or two of these, which only the operators know."""
+_GROUP, _OPEN, _PUT = "aggregates.group_by.group", "aggregates.group_by.open_group", "aggregates.factorised.put_"
+"""The beginnings of the largest kernels' names, which have an entry for each kind of aggregation."""
 
 
 def calls_of(query: Plan) -> list[KernelCall]:
     """The part of the manifest that is compiled before the query runs."""
-    return [call for call in _calls_of(query) if call.kernel not in _WITH_VARIANTS]
-
-
-def variants_of(query: Plan) -> list[KernelCall]:
-    """Kernels of which the query needs some variants, if there are any: `cqels compile` compiles all."""
-    return [call for call in _calls_of(query) if call.kernel in _WITH_VARIANTS]
-
-
-def _calls_of(query: Plan) -> list[KernelCall]:
     nodes = list(nodes_of(query.root))
     kinds = {type(node) for node in nodes}
     unused = {caller for caller, those in _ONLY_FOR.items() if kinds.isdisjoint(those)}
@@ -71,7 +49,37 @@ def _calls_of(query: Plan) -> list[KernelCall]:
         unused.add("cqels_py.operators.r2r.expressions")
     if all(window.partition is None for window in query.windows):
         unused.update(("cqels_py.state.last_by_value", "cqels_py.state.sessions_by_value"))
-    return [call for call in manifest() if call.caller not in unused and not call.caller.startswith(_FILES)]
+    entries = {entry for node in nodes for entry in _aggregation(node)}
+    return [
+        call
+        for call in manifest()
+        if call.caller not in unused
+        and not call.caller.startswith(_FILES)
+        and (call.kernel in entries or not call.kernel.startswith((_GROUP, _OPEN, _PUT)))
+    ]
+
+
+def _aggregation(node: Node) -> Iterator[str]:
+    """The entries that an operator of aggregation calls."""
+    if not isinstance(node, plan.GroupRows | plan.FactorisedGroups):
+        return
+    of_terms = [a.function not in WITHOUT_TERMS for a in node.aggregates]
+    keeping = "_terms" if any(of_terms) else ""
+    if not node.keys:
+        yield _OPEN
+    if isinstance(node, plan.GroupRows):
+        yield f"{_GROUP}{keeping}"
+    elif node.by_key:
+        yield f"{_GROUP}_joined{keeping}"
+    else:
+        yield f"{_GROUP}_differences{keeping}"
+        # Joins of two inputs have an entry of their own; the operator chooses by the widths of its tables.
+        if all(of_terms):
+            yield from (f"{_PUT}extremes", f"{_PUT}extreme_of_two")
+        elif any(of_terms):
+            yield f"{_PUT}all"
+        else:
+            yield from (f"{_PUT}sums", f"{_PUT}sum_of_two")
 
 
 def _orders(node: Node) -> bool:

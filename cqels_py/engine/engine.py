@@ -17,7 +17,7 @@ from weakref import WeakSet
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements
 from cqels_py.dataflow import Dataflow
-from cqels_py.dataflow.kernel_calls import calls_of, variants_of
+from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
@@ -38,7 +38,7 @@ from cqels_py.formats.triples import PushedElement, Term, Triple, elements_of_pu
 from cqels_py.functions.limits import MAX_TEXT, Limits
 from cqels_py.interrupts import done, undisturbed, use
 from cqels_py.kernels.compiler import parallel_build as ahead
-from cqels_py.kernels.compiler.prepare import lacks_all, prepare
+from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.stream_views import NOTHING
@@ -189,12 +189,13 @@ class Engine:
             raise _called_by_subscriber("register")
         self._steps.check_open()
         check_entailment(entailment)
+        graphs = graphs_by_name(static_graphs)
         compiled = compile_query(
             text, source=source, changelog=changelog, service_timeout=self._options.service_timeout
         )
         # Beside the running engine: other threads can push meanwhile.
         prepare(calls_of(compiled.plan), _announce)
-        return self._register(compiled, static, graphs_by_name(static_graphs), entailment)
+        return self._register(compiled, static, graphs, entailment)
 
     @_in_turn
     def _register(
@@ -209,9 +210,6 @@ class Engine:
         self._registry.streams.check_time_predicates(compiled.plan)
         self._script.registering(compiled, static, static_graphs, entailment=entailment)
         ahead.expect(_REHEARSAL, self._script.as_bytes, _announce)
-        if lacks_all(variants_of(compiled.plan)):
-            # Rather now than when the first element is pushed.
-            ahead.something_is_missing()
         data = load_static_data(compiled.plan, static, static_graphs, self.dictionary, self._options.contexts)
         if entailment is not None:
             compiled = compile_query(compiled, ontology=ontology_of(data, self.dictionary))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from cqels_py.dataflow.kernel_calls import _ONLY_FOR, _WITH_VARIANTS, calls_of, variants_of
+import pytest
+
+from cqels_py.dataflow.kernel_calls import _ONLY_FOR, calls_of
 from cqels_py.engine.compile import compile_query
 from cqels_py.kernels.compiler.manifest import RECORD_AGAIN, manifest
 from tests.support.record_kernels import calls_in, reported_by
@@ -51,13 +53,22 @@ def test_an_order_of_results_needs_the_kernels_of_sorting() -> None:
     assert "rows.top.take" in kernels_of(match.replace("MATCH", "MATCH LATEST"))
 
 
-def test_variants_of_aggregation_are_not_compiled_before_one_is_needed() -> None:
-    text = "SELECT ?a (SUM(?v) AS ?x) { STREAM :s [RANGE 1s] { ?a :v ?v } } GROUP BY ?a"
-    variants = variants_of(compile_query(PREFIX + text).plan)
-    entries = {kernel for kernel in _WITH_VARIANTS if kernel.startswith("aggregates.group_by.")}
-    assert {call.kernel for call in variants} == entries
-    assert kernels_of(text).isdisjoint(_WITH_VARIANTS)
-    assert variants_of(compile_query(PREFIX + "SELECT ?a { STREAM :s [NOW] { ?a :v ?v } }").plan) == []
+@pytest.mark.parametrize(
+    ("aggregates", "by", "expected"),
+    [
+        ("(SUM(?v) AS ?x)", "?a", {"group"}),
+        ("(MAX(?v) AS ?x) (SUM(?v) AS ?y)", "?a", {"group_terms"}),
+        ("(COUNT(*) AS ?x)", "", {"group", "open_group"}),
+    ],
+)
+def test_of_the_entries_of_aggregation_those_are_needed_that_the_operator_calls(
+    aggregates: str, by: str, expected: set[str]
+) -> None:
+    group = f"GROUP BY {by}" if by else ""
+    kernels = kernels_of(f"SELECT {aggregates} {{ STREAM :s [RANGE 1s] {{ ?a :v ?v }} }} {group}")
+    entries = {each.removeprefix("aggregates.group_by.") for each in kernels if "group_by" in each}
+    assert entries - {"tags_of_arguments"} == expected
+    assert not any("factorised.put" in each for each in kernels)
 
 
 def test_callers_are_modules_that_call_kernels() -> None:

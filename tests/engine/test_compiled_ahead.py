@@ -9,6 +9,7 @@ import sys
 import pytest
 
 PROGRAM = """
+import sys
 from numba.core import event
 from cqels_py.engine.engine import Engine
 from tests.support import traces
@@ -22,9 +23,7 @@ class Compiled(event.Listener):
 
 event.register("numba:compile", Compiled())
 engine = Engine()
-query = engine.register(
-    "PREFIX : <http://ex.org/> SELECT ?a ?b { STREAM :s [RANGE 3s] { ?a :p ?b } FILTER(?b > 1) }", changelog=True
-)
+query = engine.register(sys.argv[1], changelog=True)
 registered = Compiled.count
 for second in range(6):
     engine.push("http://ex.org/s", traces.triples(f"a p {second}"), time=second * 1_000_000)
@@ -34,10 +33,17 @@ print(registered, Compiled.count - registered, len(list(query.results())))
 
 
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
-def test_pushes_compile_nothing_and_a_second_process_compiles_nothing_at_all() -> None:
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT ?a ?b { STREAM :s [RANGE 3s] { ?a :p ?b } FILTER(?b > 1) }",
+        "SELECT ?a (AVG(?b) AS ?x) (MAX(?b) AS ?y) { STREAM :s [RANGE 3s] { ?a :p ?b } FILTER(?b > 1) } GROUP BY ?a",
+    ],
+)
+def test_pushes_compile_nothing_and_a_second_process_compiles_nothing_at_all(query: str) -> None:
+    program = [sys.executable, "-c", PROGRAM, f"PREFIX : <http://ex.org/> {query}"]
     first, second = (
-        subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout.split()
-        for _ in range(2)
+        subprocess.run(program, capture_output=True, text=True, check=True).stdout.split() for _ in range(2)
     )
     # The values 2 to 5 pass the filter.
     assert first[1:] == ["0", second[2]]

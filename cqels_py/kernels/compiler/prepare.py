@@ -56,12 +56,6 @@ def prepare(calls: Iterable[KernelCall], on_start: Callable[[], None] = lambda: 
         return len(absent)
 
 
-def lacks_all(calls: Iterable[KernelCall]) -> bool:
-    """Is none of these kernels compiled? False if there are none, and where kernels are compiled only when called."""
-    calls = set(calls)
-    return bool(calls) and not _LATER.get() and len(missing(calls)) == len({(it.kernel, it.types) for it in calls})
-
-
 def missing(calls: Iterable[KernelCall]) -> list[KernelCall]:
     """Those calls that would compile their kernel now, each kernel and combination of types once."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]

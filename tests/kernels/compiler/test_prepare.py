@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cqels_py.kernels.compiler.manifest import KernelCall, manifest, parse
-from cqels_py.kernels.compiler.prepare import lacks_all, only_when_called, prepare
+from cqels_py.kernels.compiler.prepare import only_when_called, prepare
 
 MIX = KernelCall("cqels_py.dataflow.router", "structures.hashing.mix", ("int64",))
 PREPARE = """
@@ -62,15 +62,6 @@ def test_a_manifest_that_is_out_of_date_is_a_warning_with_the_command_that_recor
         str(call).partition("(")[0] for call in (gone, other)
     ]
     assert all("scripts/record_kernels" in record.getMessage() for record in caplog.records)
-
-
-@compiling
-def test_variants_of_which_none_is_compiled(tmp_path: Path) -> None:
-    unusual, mixed = (KernelCall("a", "structures.hashing.mix", (kind,)) for kind in ("float64", "bool"))
-    MIX.dispatcher(7)
-    assert lacks_all([unusual, mixed]) and not lacks_all([unusual, MIX]) and not lacks_all([])
-    with only_when_called():
-        assert not lacks_all([unusual])
 
 
 def test_a_line_that_is_no_call_names_the_command_that_records_it() -> None:
