@@ -6,6 +6,7 @@ purged.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -241,7 +242,7 @@ class Blocks(StateRecord):
         self.change_chains = np.zeros(join_kernel.CHANGE_CHAINS + len(self.changes), np.int32)
 
 
-_unused_blocks: dict[tuple[int, int], list[Blocks]] = {}
+_unused_blocks: defaultdict[tuple[int, int], list[Blocks]] = defaultdict(list)
 """By the numbers of inputs and of groups of indexes."""
 
 
@@ -330,8 +331,11 @@ class JoinState(StateRecord):
 
     def borrow_blocks(self) -> Blocks:
         """For one step; to be given back."""
-        mine = _unused_blocks.setdefault((self.n, len(self.groups)), [])
-        return mine.pop() if mine else Blocks(self.n, len(self.groups))
+        try:
+            # Another engine's thread may take the last ones first.
+            return _unused_blocks[self.n, len(self.groups)].pop()
+        except IndexError:
+            return Blocks(self.n, len(self.groups))
 
     def give_back(self, blocks: Blocks) -> None:
         _unused_blocks[self.n, len(self.groups)].append(blocks)
