@@ -99,7 +99,7 @@ def hide() -> None:
     """From now on this process reads nothing, prints nothing, and ends with the one that started it."""
     ending = Lock()
     Thread(target=_end_with_the_starter, args=(os.dup(0), ending), daemon=True).start()
-    # The removal of the folder can make what runs here fail: the process must not end before the folder is gone.
+    # The removal of the folder can make the rehearsal fail: the process must not end before the folder is gone.
     atexit.register(ending.acquire)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):

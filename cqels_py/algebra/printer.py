@@ -223,7 +223,7 @@ def _inline(pattern: Pattern) -> str:
 
 
 def _match_head(match: Match) -> str:
-    """What stands between MATCH and its events."""
+    """The clauses between MATCH and its events."""
     within = [] if match.within is None else [_duration(match.within) if match.within else "0s"]
     within += [] if match.within_events is None else [f"{match.within_events} EVENTS"]
     words = ["" if match.policy == "ALL" else match.policy, "WITHIN", *within]

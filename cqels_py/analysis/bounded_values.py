@@ -105,7 +105,7 @@ class Values:
     greatest: int | None = None
 
     def concluded(self) -> Values:
-        """With what follows: boundedly many integers lie between two of them."""
+        """With the consequences: boundedly many integers lie between two of them."""
         if not self.integer or self.least is None or self.greatest is None:
             return self
         between = max(0, self.greatest - self.least + 1)
@@ -154,7 +154,7 @@ def _first_or(choose: Callable[[int, int], int], one: int | None, other: int | N
 
 
 class BoundedValues:
-    """What is known of the variables of a plan's nodes. `assumed`: variables that are taken for bounded."""
+    """Bounds of the variables of a plan's nodes. `assumed`: variables that are taken for bounded."""
 
     def __init__(self, assumed: Iterable[str] = ()) -> None:
         self._assumed = frozenset(assumed)
@@ -171,7 +171,7 @@ class BoundedValues:
         return found
 
     def combinations(self, node: Node, columns: Iterable[str]) -> tuple[list[str], Values]:
-        """Those of a node's columns that are not bounded; and what is known of combinations of the others' values."""
+        """The columns of a node that are not bounded; and the bound of combinations of the others' values."""
         known = self.of(node)
         values = {name: known.get(name, ANY) for name in columns}
         return [name for name, each in values.items() if not each.bounded], _combined(
@@ -275,7 +275,7 @@ def _tree(program: ExpressionProgram) -> Tree:
 
 
 def _filtered(known: Known, conditions: Iterable[ExpressionProgram]) -> Known:
-    """With what holds in rows for which the conditions are true."""
+    """With the bounds that hold in rows for which the conditions are true."""
     result = dict(known)
     equal: list[tuple[str, str]] = []
     for condition in conditions:
@@ -303,7 +303,7 @@ def _conjuncts(tree: Tree) -> list[Tree]:
 
 
 def _implied(tree: Tree) -> dict[str, Values]:
-    """What is known of variables where an expression is true."""
+    """The bounds of variables where an expression is true."""
     match tree:
         case Call("&&", (left, right)):
             found, others = _implied(left), _implied(right)

@@ -1,7 +1,7 @@
-"""The memory verdict of a query: does what it keeps stay below a bound, however long the streams run?
+"""The memory verdict of a query: does its state stay below a bound, however long the streams run?
 
 Each operator of the plan keeps its input, or an entry for each of its different values, or nothing; and each relation is as
-large as its windows. What grows for ever is named, with the smallest set of bounds and windows that ends the growth.
+large as its windows. State that grows for ever is named, with the smallest set of bounds and windows that ends the growth.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryVerdict:
-    """What a query keeps.
+    """How large the state of a query becomes.
 
-    `kind`: "bounded" or "not bounded". `bound`: how much, where it is bounded. `blame`: what grows, by which streams and
-    variables, and `repair`: what would make it bounded, where it is not. `level`: constant; as large as windows are, which is
-    constant if the rate of the streams is; or unbounded.
+    `kind`: "bounded" or "not bounded". `bound`: how much, where it is bounded. `blame`: the state that grows, by streams and
+    variables, and `repair`: the change that would make it bounded, where it is not. `level`: constant; as large as windows
+    are, which is constant if the rate of the streams is; or unbounded.
     """
 
     kind: str
@@ -83,12 +83,13 @@ class MemoryVerdict:
         return f"{self.kind} {self.bound}" if self.level is Level.WINDOW else f"{self.kind}: {self.bound}"
 
 
-# --- what is kept ---------------------------------------------------------------------------------------------------
+# --- contents -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What comes on a stream within a time; with a STEP also what waits for the next boundary. A session lasts until a gap."""
+    """The elements of a stream within a time; with a STEP also those that wait for the next boundary. A session lasts until a
+    gap."""
 
     micros: int
     stream: str
@@ -137,7 +138,7 @@ _NOTHING: Content = frozenset()
 
 
 class _Kept:
-    """What the operators of a plan keep. `assumed`: variables taken for bounded; `windowed`: [ALL] windows taken for others."""
+    """The state of a plan's operators. `assumed`: variables taken for bounded; `windowed`: [ALL] windows taken for others."""
 
     def __init__(self, plan: Plan, assumed: Iterable[str] = (), windowed: Iterable[int] = ()) -> None:
         self._plan = plan
@@ -172,7 +173,7 @@ class _Kept:
         return bounded | {Growing(window, tuple(unbounded), by) for window in windows}
 
     def _take(self, node: Node) -> Content:
-        """Note what a node and those below it keep; the size of the node's relation."""
+        """Note the state of a node and of those below it; the size of the node's relation."""
         if isinstance(node, Shared):
             if node.number not in self._visited:
                 self._visited[node.number] = self._take(node.input)
@@ -258,7 +259,7 @@ class _Kept:
             name = f"{a.function}({'DISTINCT ' if a.distinct else ''}{_names([a.argument or '*'])})"
             if a.distinct:
                 self._keep(self._by_value(node.input, content, columns, name))
-            # In FIFO input also what is equal to others is kept, until it would expire.
+            # In FIFO input equal values are kept too, until they would expire.
             if a.function not in WITHOUT_TERMS and (not a.distinct or expires_fifo(node.input)):
                 self._keep(content, name)
         return groups

@@ -149,7 +149,7 @@ def app() -> None:
 @click.option(
     "--max-memory",
     type=click.Choice(("constant", "window")),
-    help="Refuse a query that keeps more: than a constant, or than what its windows hold (cqels explain: memory).",
+    help="Refuse a query whose state may become larger than a constant, or than its windows (cqels explain: memory).",
 )
 @click.option(
     "--on-error",

@@ -1,4 +1,4 @@
-"""MATCH in words: its automaton, what its keys compare, and what is compared only when matches are formed."""
+"""MATCH in words: its automaton, the comparisons made by keys, and those made only when matches are formed."""
 
 from __future__ import annotations
 

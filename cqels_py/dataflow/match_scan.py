@@ -106,7 +106,7 @@ class EventScan:
 
 
 def _spec(event: PlannedEvent) -> Int64:
-    """For each pattern what its positions bind and compare, as the kernel reads it."""
+    """For each pattern the columns that its positions bind and compare, as the kernel reads it."""
     spec = np.full((len(event.patterns), 3), rows_kernel.ANY, np.int64)
     bound: set[str] = set()
     for place, pattern in enumerate(event.patterns):

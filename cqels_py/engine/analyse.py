@@ -1,4 +1,4 @@
-"""What is known of a query before it is registered."""
+"""Analyses of a query before it is registered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cqels_py.engine.compile import compile_query
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """`memory`: does what the query keeps stay below a bound? `warnings`: probable mistakes, and expensive operators."""
+    """`memory`: does the query's state stay below a bound? `warnings`: probable mistakes, and expensive operators."""
 
     memory: MemoryVerdict
     warnings: tuple[str, ...]

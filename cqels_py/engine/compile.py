@@ -51,7 +51,7 @@ class CompiledQuery:
 
     @property
     def memory(self) -> MemoryVerdict:
-        """Does what the query keeps stay below a bound, however long the streams run?"""
+        """Does the query's state stay below a bound, however long the streams run?"""
         return memory_verdict(self.plan)
 
 

@@ -88,7 +88,7 @@ class Query:
 
     @property
     def memory(self) -> MemoryVerdict:
-        """Does what the query keeps stay below a bound, however long the streams run?"""
+        """Does the query's state stay below a bound, however long the streams run?"""
         return self.compiled.memory
 
     @property

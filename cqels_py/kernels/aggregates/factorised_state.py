@@ -222,5 +222,5 @@ def open_contributions(record):
 
 @jit_inline
 def open_narrow_contributions(record):
-    """The same where nothing is summed."""
+    """The Contributions of a record where nothing is summed."""
     return Contributions(int32s(record, OUT_TICK), int8s(record, OUT_SIGN), int64_rows(record, OUT_COLUMNS), None, None)

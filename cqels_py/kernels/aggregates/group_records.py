@@ -1,4 +1,4 @@
-"""The records of a GROUP BY (primitives/state_record.py), and what its kernels open them into.
+"""The records of a GROUP BY (primitives/state_record.py), and the NamedTuples that kernels open.
 
 `of_aggregates` (6, aggregates): function, column of the argument, position of the accumulator, whether a term counts
 once, the input of the argument, and whether that input is FIFO.
@@ -40,7 +40,7 @@ FRESH, SCALES, DIVISORS, QUOTIENTS = range(4)
 
 
 class Plan(NamedTuple):
-    """What does not change: the rows of `of_aggregates`, the number of the groups' columns, and whether the input is
+    """Constants: the rows of `of_aggregates`, the number of the groups' columns, and whether the input is
     FIFO."""
 
     functions: Int64
@@ -64,7 +64,7 @@ class Groups(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """The rows in work, their notes and the notes' values, with room for `size` of each; and what the caller is to compute.
+    """The rows in work, their notes and the notes' values, with room for `size` of each; and values that the caller computes.
 
     See group_by.py. `fresh`, `scales`, `divisors` and `quotients`: the rows of `results`.
     """

@@ -24,7 +24,7 @@ from typing import Any
 PATH = Path(__file__).parent.parent / "manifest.txt"
 
 RECORD_AGAIN = "record the manifest of kernels again: scripts/record_kernels"
-"""What to do when kernels have changed."""
+"""The remedy when kernels have changed."""
 
 _KERNELS = "cqels_py.kernels."
 _BETWEEN = "; "

@@ -43,7 +43,7 @@ OUT_TICK, OUT_SIGN, OUT_FIRST, OUT_VALUES = range(4)
 # Numbers of a step.
 FIRST_POSITION, LAST_POSITION, EXPIRED_THROUGH = range(3)
 # LIMITS: greatest distances, -1 for any; which times count; are matches kept, to be withdrawn? which matches of an element are told:
-# ALL, the LATEST or the EARLIEST; the list of what has been consumed, or -1.
+# ALL, the LATEST or the EARLIEST; the list of consumed elements, or -1.
 WITHIN, WITHIN_EVENTS, STRICT, KEPT, POLICY, CONSUMED = range(6)
 EARLIEST, ALL, LATEST = -1, 0, 1
 # A step of the stack. BETTER: the positions so far are better than those of the best match, not only as good.

@@ -242,7 +242,7 @@ class GroupBy(StateRecord):
         self._derive()
 
     def _derive(self) -> None:
-        """What follows from where the arrays and the other records are."""
+        """Set the array of addresses, which depend on where the other records are."""
         self._of_run = self._cursor[:SEEN]
         self._records = np.array([self.index.address, self._distinct_values.address, self._terms.address], np.int64)
 
