@@ -1,0 +1,1 @@
+"""Forward propagation of temporal rules over intervals."""

@@ -1,0 +1,83 @@
+"""The physical plan of temporal rules: numbered predicates, and rules as rows that kernels interpret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+BEGINNING = -1
+"""A column that is the beginning of an interval of the left side of SINCE."""
+
+
+def constant(number: int) -> int:
+    """A column that is a constant, by the constant's number."""
+    return -2 - number
+
+
+class Kind(IntEnum):
+    """How the head follows from a part of the body; the last four belong to SINCE."""
+
+    SOMETIME = 0
+    ALWAYS = 1
+    JOIN = 2
+    SINCE_LEFT = 3
+    SINCE_RIGHT = 4
+    PARTS = 5
+    PARTS_OF_LEFT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A predicate and its number of arguments.
+
+    `delayed`: a recursion with a delay goes through it, so that its parts wait for their beginning. `shown`: it is of the
+    program, not hidden.
+    """
+
+    name: str
+    arity: int
+    delayed: bool
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Entries of a predicate by some of their columns."""
+
+    predicate: int
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """A rule, as seen from one atom of its body: predicates by number.
+
+    `lo`, `hi`: the interval of its operator, doubled. `head_columns`: for each argument of the head a column of the body,
+    a column of the partner plus the body's arity, or BEGINNING or a constant. `index`: the index of the partner, or None;
+    `probe_columns`: the key to it. `checks`: pairs of a column and what has to be equal to it.
+    """
+
+    kind: Kind
+    body: int
+    head: int
+    lo: int
+    hi: int
+    head_columns: tuple[int, ...]
+    index: int | None = None
+    probe_columns: tuple[int, ...] = ()
+    checks: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProgram:
+    """Indexes are in order of their predicates, rules in order of their bodies."""
+
+    predicates: tuple[Predicate, ...]
+    rules: tuple[RuleRow, ...]
+    indexes: tuple[Index, ...]
+    constants: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        """The greatest number of arguments."""
+        return max((predicate.arity for predicate in self.predicates), default=0)

@@ -1,0 +1,1 @@
+"""Temporal rules → tables that kernels interpret."""

@@ -1,0 +1,152 @@
+"""What temporal rules remember: ground atoms with the intervals that reach now or lie ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.kernels.rules import propagate as kernel
+from cqels_py.kernels.rules import records
+from cqels_py.state.key_table import KeyTable
+
+_Array = npt.NDArray[np.int64]
+_SMALLEST = 64
+_OUTPUT = 4096
+
+
+class RuleTables:
+    """A program as arrays.
+
+    `predicates`: rows (arity, delayed, shown). `rules`: rows (kind, body, head, lo, hi, index, head columns, probe
+    columns, checks), where an index that there is not is 0; in order of bodies. `indexes`: (predicate, columns), in
+    order of predicates.
+    """
+
+    def __init__(
+        self,
+        predicates: Sequence[tuple[int, bool, bool]],
+        rules: Sequence[tuple[int, int, int, int, int, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]],
+        indexes: Sequence[tuple[int, tuple[int, ...]]],
+    ) -> None:
+        self.width = max((arity for arity, _, _ in predicates), default=0)
+        self._columns: list[int] = []
+        rule_rows = [
+            (kind, head, lo, hi, self._run(head_columns), index, self._run(probe), self._run(checks), len(checks) // 2)
+            for kind, _, head, lo, hi, index, head_columns, probe, checks in rules
+        ]
+        index_rows = [(predicate, len(columns), self._run(columns)) for predicate, columns in indexes]
+        rule_counts = np.bincount([body for _, body, *_ in rules], minlength=len(predicates)).tolist()
+        index_counts = np.bincount([predicate for predicate, _ in indexes], minlength=len(predicates)).tolist()
+        self.links = max(index_counts, default=0)
+        first_rules, first_indexes = (list(accumulate(counts, initial=0)) for counts in (rule_counts, index_counts))
+        predicate_rows = [
+            (arity, first_rules[p], rule_counts[p], delayed, shown, first_indexes[p], index_counts[p])
+            for p, (arity, delayed, shown) in enumerate(predicates)
+        ]
+        self.program = records.Program(
+            _rows(predicate_rows, records.PREDICATE_FIELDS),
+            _rows(rule_rows, records.RULE_FIELDS),
+            np.array([*self._columns, 0], np.int64),
+            _rows(index_rows, records.INDEX_FIELDS),
+        )
+
+    def _run(self, numbers: tuple[int, ...]) -> int:
+        first = len(self._columns)
+        self._columns.extend(numbers)
+        return first
+
+
+class RuleState:
+    """The state of a program, and its growth. `sweep_least`: entries before the first sweep."""
+
+    def __init__(self, tables: RuleTables, sweep_least: int = 1024) -> None:
+        self._tables = tables
+        width = tables.width + 1
+        self._facts, self._chains = KeyTable(width), KeyTable(width)
+        self._ends = np.zeros((self._facts.capacity, records.END_FIELDS), np.int64)
+        self._links = np.zeros((self._facts.capacity, tables.links), np.int64)
+        self._heads = np.zeros(self._chains.capacity, np.int64)
+        self._nodes = np.zeros((_SMALLEST, records.NODE_FIELDS), np.int64)
+        self._queue = np.zeros((_SMALLEST, records.PART_FIELDS), np.int64)
+        self._calendar = np.zeros((_SMALLEST, records.PART_FIELDS), np.int64)
+        self._output = np.zeros((_OUTPUT, width + 2), np.int64)
+        self._key, self._chain_key = np.zeros((width, 1), np.int64), np.zeros((width, 1), np.int64)
+        self._counters = np.zeros(records.COUNTERS, np.int64)
+        self._counters[[records.NOW, records.FREE_NODE]] = -records.FOREVER, -1
+        self._counters[[records.SWEEP_AT, records.SWEEP_LEAST]] = sweep_least
+
+    @property
+    def live_intervals(self) -> int:
+        """Intervals that are kept now."""
+        return self._counters.item(records.LIVE)
+
+    @property
+    def peak_intervals(self) -> int:
+        """The most intervals ever kept at once."""
+        return self._counters.item(records.PEAK)
+
+    def derive(self, given: _Array, until: int) -> Iterator[_Array]:
+        """Rows (predicate, ids, lo, hi) of the intervals that are over by `until`, in batches.
+
+        `given`: such rows in order of their beginnings; those after `until` are left out.
+        """
+        self._counters[records.NEXT_GIVEN] = 0
+        while kernel.propagate(self._tables.program, self._arrays(), given, until) == records.NO_ROOM:
+            yield from self._make_room()
+        yield self._taken()
+
+    def rest(self) -> Iterator[_Array]:
+        """The intervals that are left, in such rows; the state is empty then."""
+        while kernel.end_all(self._tables.program, self._arrays()) == records.NO_ROOM:
+            yield self._taken()
+        yield self._taken()
+
+    def _arrays(self) -> records.State:
+        return records.State(
+            records.Keys(*self._facts.arrays),
+            self._ends,
+            self._links,
+            records.Keys(*self._chains.arrays),
+            self._heads,
+            self._nodes,
+            self._queue,
+            self._calendar,
+            self._output,
+            self._key,
+            self._chain_key,
+            self._counters,
+        )
+
+    def _taken(self) -> _Array:
+        rows = self._output[: self._counters[records.ENDED]].copy()
+        self._counters[records.ENDED] = 0
+        return rows
+
+    def _make_room(self) -> Iterator[_Array]:
+        short = self._counters[records.SHORT]
+        if short == records.SHORT_OF_OUTPUT:
+            yield self._taken()
+        elif short == records.SHORT_OF_FACTS:
+            self._facts.ensure(self._facts.capacity)
+            self._ends = _grown(self._ends, self._facts.capacity)
+            self._links = _grown(self._links, self._facts.capacity)
+        elif short == records.SHORT_OF_CHAINS:
+            self._chains.ensure(self._chains.capacity)
+            self._heads = _grown(self._heads, self._chains.capacity)
+        elif short == records.SHORT_OF_NODES:
+            self._nodes = _grown(self._nodes, 2 * len(self._nodes))
+        elif short == records.SHORT_OF_QUEUE:
+            self._queue = _grown(self._queue, 2 * len(self._queue))
+        else:
+            self._calendar = _grown(self._calendar, 2 * len(self._calendar))
+
+
+def _rows(rows: Sequence[tuple[int, ...]], width: int) -> _Array:
+    return np.array(rows, np.int64).reshape(len(rows), width)
+
+
+def _grown(array: _Array, length: int) -> _Array:
+    return np.concatenate([array, np.zeros((length - len(array), *array.shape[1:]), np.int64)])
