@@ -29,17 +29,20 @@ def query_text(file: Path | None, text: str | None) -> str:
     if text is not None:
         return text
     assert file is not None
+    if "{" in str(file) and not file.exists():
+        raise UsageError("a file with the query is expected here: to give the query itself, put -q before it")
+    return text_of("query", file)
+
+
+def text_of(subject: str, file: Path) -> str:
+    """The text of a file that the command names, as its `subject`."""
     try:
         # As in data, a byte order mark may stand before the text.
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:
-        if "{" in str(file):
-            raise UsageError(
-                "a file with the query is expected here: to give the query itself, put -q before it"
-            ) from None
-        raise UsageError(f"cannot read the query {file}: {error.strerror}{nearby(file)}") from None
+        raise UsageError(f"cannot read the {subject} {file}: {error.strerror}{nearby(file)}") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"the query {file} is not UTF-8: {error.reason} at byte {error.start}") from None
+        raise UsageError(f"the {subject} {file} is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def check(job: Job) -> None:

@@ -397,6 +397,30 @@ def bench_command(
         bench.run(asked)
 
 
+@app.command("rules")
+@click.argument("program", type=_FILE)
+@click.argument("facts", type=_FILE)
+@click.option(
+    "--syntax",
+    type=click.Choice(("meteor",)),
+    default="meteor",
+    help="That of PROGRAM and FACTS: MeTeoR's, of DatalogMTL.",
+)
+@click.option(
+    "--until", metavar="T", help="Look so far: a time in the unit of the facts, seconds. Default: their last endpoint."
+)
+def rules_command(*, program: Path, facts: Path, syntax: str, until: str | None) -> None:
+    """Derive facts by temporal rules, and print all that holds as maximal intervals.
+
+    PROGRAM is a file of DatalogMTL rules, one a line, FACTS one of facts with intervals: P(a)@[0,2.5).
+    """
+    from cqels_py.cli import failures
+    from cqels_py.cli.rules import print_derived
+
+    with failures.reported():
+        print_derived(program, facts, until)
+
+
 @app.command("compile")
 def compile_command() -> None:
     """Compile all kernels ahead of time, on all cores.

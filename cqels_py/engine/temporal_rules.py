@@ -9,12 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.algebra.temporal_rules import FOREVER, Atom, Interval
+from cqels_py.errors import UsageError
 from cqels_py.parser.meteor import read_meteor_fact, read_meteor_rules
 from cqels_py.plan.temporal_rules import RuleProgram
 from cqels_py.planner.temporal_rules.compile import compile_rules
 from cqels_py.state.temporal_rules import RuleState, RuleTables
 
 _MICROS = 1_000_000
+_MORE = 4
+"""So many times as far as all rules together look is a recursion followed beyond the facts."""
 
 
 @dataclass(slots=True)
@@ -54,8 +57,8 @@ def derived_facts(
     """The given and derived facts in MeTeoR's syntax, as maximal intervals, sorted as text.
 
     `facts`: lines. `until`: microseconds; intervals end there that go on. By default it is the last endpoint of the
-    facts, and an interval that is known never to end is written with `inf`. Raises QueryError for the program and
-    DataError for the facts, with line and column.
+    facts, and an interval that never ends is written with `inf`. Raises QueryError for the program and DataError for the
+    facts, with line and column; UsageError if only `until` can tell where to stop: a recursion may go on for ever.
     """
     plan = compile_rules(read_meteor_rules(program, program_name))
     names = {(predicate.name, predicate.arity): number for number, predicate in enumerate(plan.predicates)}
@@ -70,14 +73,30 @@ def derived_facts(
 def _lines(plan: RuleProgram, facts: _Facts, end: int, *, unending: bool) -> Iterator[str]:
     tables = _tables(plan, facts)
     state = RuleState(tables)
+    # A recursion is followed further, to see whether what it keeps going comes to an end.
+    look = end + _MORE * _reach(plan) if unending and plan.has_delays else end
     names, constants = [name for name, _ in facts.predicates], list(facts.constants)
     arities = [arity for _, arity in facts.predicates]
-    for batch in (*state.derive(facts.table(tables.width), end), *state.rest()):
+    for batch in (*state.derive(facts.table(tables.width), look), *state.rest()):
         for predicate, *ids, lo, hi in batch.tolist():
             if lo <= end:
+                if end < look < hi < FOREVER:
+                    raise _endless(names[predicate], end, look)
                 terms = ",".join(constants[number] for number in ids[: arities[predicate]])
                 last = hi if hi <= end or (unending and hi >= FOREVER) else end
                 yield f"{names[predicate]}{f'({terms})' if terms else ''}@{_interval(lo, last)}"
+
+
+def _reach(plan: RuleProgram) -> int:
+    """How far all rules together move facts in time at most, doubled; endless operators aside."""
+    return sum(rule.hi for rule in plan.rules if rule.hi < FOREVER) + 2 * _MICROS
+
+
+def _endless(predicate: str, end: int, look: int) -> UsageError:
+    return UsageError(
+        f"{predicate} still holds at {_seconds(look >> 1)}, long after {_seconds(end >> 1)}, the last endpoint of the facts: a"
+        f" recursion may keep it going for ever. Say how far to look, as in --until {_seconds(end >> 1)}"
+    )
 
 
 def _tables(plan: RuleProgram, facts: _Facts) -> RuleTables:

@@ -23,7 +23,12 @@ from cqels_py.algebra.temporal_rules import (
 )
 from cqels_py.errors import CqelsError, DataError, Place, QuerySyntaxError, UnsupportedQuery
 
-_BACK = {"Boxminus": Always, "Diamondminus": Sometime, "ALWAYS": Always, "SOMETIME": Sometime}
+_BACK: dict[str, type[Always | Sometime]] = {
+    "Boxminus": Always,
+    "Diamondminus": Sometime,
+    "ALWAYS": Always,
+    "SOMETIME": Sometime,
+}
 _UNARY = (*_BACK, "Boxplus", "Diamondplus")
 _SIGNED = ("ALWAYS", "SOMETIME")
 _NUMBER = re.compile(r"[+-]?(?:inf|\d+(?:\.\d+)?)")

@@ -81,3 +81,8 @@ class RuleProgram:
     def width(self) -> int:
         """The greatest number of arguments."""
         return max((predicate.arity for predicate in self.predicates), default=0)
+
+    @property
+    def has_delays(self) -> bool:
+        """Is there a recursion that moves facts in time, so that a fact may be continued for ever?"""
+        return any(predicate.delayed for predicate in self.predicates)
