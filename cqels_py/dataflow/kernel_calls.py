@@ -30,6 +30,7 @@ _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
     "cqels_py.operators.r2r.transitive_closure": (plan.ClosureRows,),
     "cqels_py.state.match_state": (plan.MatchRows,),
     "cqels_py.state.reach_trees": (plan.ClosureRows,),
+    "cqels_py.state.temporal_rules": (),
 }
 """Callers whose kernels only plans with one of these nodes call."""
 

@@ -8,6 +8,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.kernels.primitives.state_record import ArrayTable, StateArray, StateRecord
 from cqels_py.kernels.rules import propagate as kernel
 from cqels_py.kernels.rules import records
 from cqels_py.state.key_table import KeyTable
@@ -46,7 +47,7 @@ class RuleTables:
             (arity, first_rules[p], rule_counts[p], delayed, shown, first_indexes[p], index_counts[p])
             for p, (arity, delayed, shown) in enumerate(predicates)
         ]
-        self.program = records.Program(
+        self.program = ArrayTable(
             _rows(predicate_rows, records.PREDICATE_FIELDS),
             _rows(rule_rows, records.RULE_FIELDS),
             np.array([*self._columns, 0], np.int64),
@@ -59,8 +60,19 @@ class RuleTables:
         return first
 
 
-class RuleState:
+class RuleState(StateRecord):
     """The state of a program, and its growth. `sweep_least`: entries before the first sweep."""
+
+    _ends = StateArray[np.int64](records.ENDS_ARRAY)
+    _links = StateArray[np.int64](records.LINKS_ARRAY)
+    _heads = StateArray[np.int64](records.HEADS_ARRAY)
+    _nodes = StateArray[np.int64](records.NODES_ARRAY)
+    _queue = StateArray[np.int64](records.QUEUE_ARRAY)
+    _calendar = StateArray[np.int64](records.CALENDAR_ARRAY)
+    _output = StateArray[np.int64](records.OUTPUT_ARRAY)
+    _key = StateArray[np.int64](records.KEY_ARRAY)
+    _chain_key = StateArray[np.int64](records.CHAIN_KEY_ARRAY)
+    _counters = StateArray[np.int64](records.COUNTERS_ARRAY)
 
     def __init__(self, tables: RuleTables, sweep_least: int = 1024) -> None:
         self._tables = tables
@@ -94,30 +106,20 @@ class RuleState:
         `given`: such rows in order of their beginnings; those after `until` are left out.
         """
         self._counters[records.NEXT_GIVEN] = 0
-        while kernel.propagate(self._tables.program, self._arrays(), given, until) == records.NO_ROOM:
+        while kernel.propagate(*self._records, given, until) == records.NO_ROOM:
             yield from self._make_room()
         yield self._taken()
 
     def rest(self) -> Iterator[_Array]:
         """The intervals that are left, in such rows; the state is empty then."""
-        while kernel.end_all(self._tables.program, self._arrays()) == records.NO_ROOM:
+        while kernel.end_all(*self._records) == records.NO_ROOM:
             yield self._taken()
         yield self._taken()
 
-    def _arrays(self) -> records.State:
-        return records.State(
-            records.Keys(*self._facts.arrays),
-            self._ends,
-            self._links,
-            records.Keys(*self._chains.arrays),
-            self._heads,
-            self._nodes,
-            self._queue,
-            self._calendar,
-            self._output,
-            self._key,
-            self._chain_key,
-            self._counters,
+    @property
+    def _records(self) -> records.RuleRecords:
+        return records.RuleRecords(
+            self._tables.program.address, self._facts.address, self._chains.address, self.address
         )
 
     def _taken(self) -> _Array:

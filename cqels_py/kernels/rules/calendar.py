@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from cqels_py.kernels.compiler.jit import jit_flat
-from cqels_py.kernels.rules.records import ENTRY, PART_FIELDS, PART_HI, PART_LO, QUEUE_END, WAITING
+from cqels_py.kernels.primitives.state_record import int64_rows, int64s
+from cqels_py.kernels.rules.records import (
+    CALENDAR_ARRAY,
+    COUNTERS_ARRAY,
+    ENTRY,
+    PART_FIELDS,
+    PART_HI,
+    PART_LO,
+    QUEUE_ARRAY,
+    QUEUE_END,
+    WAITING,
+)
 
 
 @jit_flat
@@ -26,11 +37,13 @@ def wait(calendar, counters, entry, lo, hi):
 
 
 @jit_flat
-def queue_first(state):
+def queue_first(rules):
     """Move the part with the earliest beginning to the end of the queue, which has room."""
-    calendar, counters = state.calendar, state.counters
+    queue = int64_rows(rules.state, QUEUE_ARRAY)
+    calendar = int64_rows(rules.state, CALENDAR_ARRAY)
+    counters = int64s(rules.state, COUNTERS_ARRAY)
     for field in range(PART_FIELDS):
-        state.queue[counters[QUEUE_END], field] = calendar[0, field]
+        queue[counters[QUEUE_END], field] = calendar[0, field]
     counters[QUEUE_END] += 1
     counters[WAITING] -= 1
     size, at = counters[WAITING], 0

@@ -9,27 +9,41 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.primitives.state_record import int64_rows, int64s
 from cqels_py.kernels.rules.calendar import wait
 from cqels_py.kernels.rules.records import (
+    CALENDAR_ARRAY,
+    CHAIN_KEY_ARRAY,
+    COLUMNS_ARRAY,
+    COUNTERS_ARRAY,
     DELAYED,
     ENDED,
+    ENDS_ARRAY,
     ENTRY,
     FIRST,
     FIRST_INDEX,
     FREE_NODE,
+    HEADS_ARRAY,
     INDEX_COLUMNS,
     INDEX_WIDTH,
     INDEXES,
+    INDEXES_ARRAY,
+    KEY_ARRAY,
     LAST,
+    LINKS_ARRAY,
     LIVE,
     NODE_HI,
     NODE_LO,
     NODE_NEXT,
     NODES,
+    NODES_ARRAY,
     NOW,
+    OUTPUT_ARRAY,
     PART_HI,
     PART_LO,
     PEAK,
+    PREDICATES_ARRAY,
+    QUEUE_ARRAY,
     QUEUE_END,
     SHORT,
     SHORT_OF_CALENDAR,
@@ -42,16 +56,21 @@ from cqels_py.kernels.rules.records import (
     WAITING,
 )
 from cqels_py.kernels.structures.hash_table import FREE, USED, ZERO, add, find, hash_row
+from cqels_py.kernels.structures.key_index import open_index
 
 
 @jit_inline
-def predicate_of(state, entry):
-    return state.facts.keys[entry * len(state.key)]
+def predicate_of(rules, entry):
+    key = int64_rows(rules.state, KEY_ARRAY)
+    facts = open_index(rules.facts)
+    return facts.keys[entry * len(key)]
 
 
 @jit_inline
-def argument(state, entry, column):
-    return state.facts.keys[entry * len(state.key) + 1 + column]
+def argument(rules, entry, column):
+    key = int64_rows(rules.state, KEY_ARRAY)
+    facts = open_index(rules.facts)
+    return facts.keys[entry * len(key) + 1 + column]
 
 
 @jit_inline
@@ -74,146 +93,180 @@ def room(keys):
 
 
 @jit_flat
-def entry_of_key(program, state):
+def entry_of_key(rules):
     """The entry of the ground atom in `state.key`, made if there is none; -1 without room."""
-    entry = entry_with(state.facts, state.key)
+    predicates = int64_rows(rules.program, PREDICATES_ARRAY)
+    ends = int64_rows(rules.state, ENDS_ARRAY)
+    key = int64_rows(rules.state, KEY_ARRAY)
+    counters = int64s(rules.state, COUNTERS_ARRAY)
+    facts = open_index(rules.facts)
+    chains = open_index(rules.chains)
+    entry = entry_with(facts, key)
     if entry >= 0:
         return entry
-    if room(state.facts) < 1:
-        state.counters[SHORT] = SHORT_OF_FACTS
+    if room(facts) < 1:
+        counters[SHORT] = SHORT_OF_FACTS
         return np.int64(-1)
-    if room(state.chains) < program.predicates[state.key[0, 0], INDEXES]:
-        state.counters[SHORT] = SHORT_OF_CHAINS
+    if room(chains) < predicates[key[0, 0], INDEXES]:
+        counters[SHORT] = SHORT_OF_CHAINS
         return np.int64(-1)
-    entry = new_entry(state.facts, state.key)
-    state.facts.counts[entry] = 1
-    state.facts.meta[ZERO] -= 1
-    state.ends[entry, FIRST] = -1
-    state.ends[entry, LAST] = -1
-    link(program, state, entry)
+    entry = new_entry(facts, key)
+    facts.counts[entry] = 1
+    facts.meta[ZERO] -= 1
+    ends[entry, FIRST] = -1
+    ends[entry, LAST] = -1
+    link(rules, entry)
     return entry
 
 
 @jit_flat
-def link(program, state, entry):
+def link(rules, entry):
     """Put an entry into the chains of its predicate's indexes. The caller has made sure that there is room."""
-    predicate = predicate_of(state, entry)
-    for k in range(program.predicates[predicate, INDEXES]):
-        index = program.predicates[predicate, FIRST_INDEX] + k
-        state.chain_key[:, 0] = 0
-        state.chain_key[0, 0] = index
-        for c in range(program.indexes[index, INDEX_WIDTH]):
-            column = program.columns[program.indexes[index, INDEX_COLUMNS] + c]
-            state.chain_key[1 + c, 0] = argument(state, entry, column)
-        chain = entry_with(state.chains, state.chain_key)
+    predicates = int64_rows(rules.program, PREDICATES_ARRAY)
+    columns = int64s(rules.program, COLUMNS_ARRAY)
+    indexes = int64_rows(rules.program, INDEXES_ARRAY)
+    links = int64_rows(rules.state, LINKS_ARRAY)
+    heads = int64s(rules.state, HEADS_ARRAY)
+    chain_key = int64_rows(rules.state, CHAIN_KEY_ARRAY)
+    chains = open_index(rules.chains)
+    predicate = predicate_of(rules, entry)
+    for k in range(predicates[predicate, INDEXES]):
+        index = predicates[predicate, FIRST_INDEX] + k
+        chain_key[:, 0] = 0
+        chain_key[0, 0] = index
+        for c in range(indexes[index, INDEX_WIDTH]):
+            column = columns[indexes[index, INDEX_COLUMNS] + c]
+            chain_key[1 + c, 0] = argument(rules, entry, column)
+        chain = entry_with(chains, chain_key)
         if chain < 0:
-            chain = new_entry(state.chains, state.chain_key)
-            state.chains.counts[chain] = 1
-            state.chains.meta[ZERO] -= 1
-            state.heads[chain] = -1
-        state.links[entry, k] = state.heads[chain]
-        state.heads[chain] = entry
+            chain = new_entry(chains, chain_key)
+            chains.counts[chain] = 1
+            chains.meta[ZERO] -= 1
+            heads[chain] = -1
+        links[entry, k] = heads[chain]
+        heads[chain] = entry
 
 
 @jit_inline
-def free_node(state, node):
-    state.nodes[node, NODE_NEXT] = state.counters[FREE_NODE]
-    state.counters[FREE_NODE] = node
-    state.counters[LIVE] -= 1
+def free_node(rules, node):
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    counters = int64s(rules.state, COUNTERS_ARRAY)
+    nodes[node, NODE_NEXT] = counters[FREE_NODE]
+    counters[FREE_NODE] = node
+    counters[LIVE] -= 1
 
 
 @jit_inline
-def has_room_for_node(state):
-    return state.counters[FREE_NODE] >= 0 or state.counters[NODES] < len(state.nodes)
+def has_room_for_node(rules):
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    counters = int64s(rules.state, COUNTERS_ARRAY)
+    return counters[FREE_NODE] >= 0 or counters[NODES] < len(nodes)
 
 
 @jit_inline
-def new_node(state, lo, hi, following):
-    node = state.counters[FREE_NODE]
+def new_node(rules, lo, hi, following):
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    counters = int64s(rules.state, COUNTERS_ARRAY)
+    node = counters[FREE_NODE]
     if node >= 0:
-        state.counters[FREE_NODE] = state.nodes[node, NODE_NEXT]
+        counters[FREE_NODE] = nodes[node, NODE_NEXT]
     else:
-        node = state.counters[NODES]
-        state.counters[NODES] += 1
-    state.nodes[node, NODE_LO] = lo
-    state.nodes[node, NODE_HI] = hi
-    state.nodes[node, NODE_NEXT] = following
-    state.counters[LIVE] += 1
-    state.counters[PEAK] = max(state.counters[PEAK], state.counters[LIVE])
+        node = counters[NODES]
+        counters[NODES] += 1
+    nodes[node, NODE_LO] = lo
+    nodes[node, NODE_HI] = hi
+    nodes[node, NODE_NEXT] = following
+    counters[LIVE] += 1
+    counters[PEAK] = max(counters[PEAK], counters[LIVE])
     return node
 
 
 @jit_flat
-def drop_ended(program, state, entry, before):
+def drop_ended(rules, entry, before):
     """Output and free the intervals of an entry that end before the time before `before`; False without room."""
-    node = state.ends[entry, FIRST]
-    while node >= 0 and state.nodes[node, NODE_HI] + 1 < before:
-        if program.predicates[predicate_of(state, entry), SHOWN]:
-            row = state.counters[ENDED]
-            if row == len(state.output):
-                state.counters[SHORT] = SHORT_OF_OUTPUT
+    predicates = int64_rows(rules.program, PREDICATES_ARRAY)
+    ends = int64_rows(rules.state, ENDS_ARRAY)
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    output = int64_rows(rules.state, OUTPUT_ARRAY)
+    key = int64_rows(rules.state, KEY_ARRAY)
+    counters = int64s(rules.state, COUNTERS_ARRAY)
+    facts = open_index(rules.facts)
+    node = ends[entry, FIRST]
+    while node >= 0 and nodes[node, NODE_HI] + 1 < before:
+        if predicates[predicate_of(rules, entry), SHOWN]:
+            row = counters[ENDED]
+            if row == len(output):
+                counters[SHORT] = SHORT_OF_OUTPUT
                 return False
-            width = len(state.key)
+            width = len(key)
             for c in range(width):
-                state.output[row, c] = state.facts.keys[entry * width + c]
-            state.output[row, width] = state.nodes[node, NODE_LO]
-            state.output[row, width + 1] = state.nodes[node, NODE_HI]
-            state.counters[ENDED] += 1
-        following = state.nodes[node, NODE_NEXT]
-        free_node(state, node)
+                output[row, c] = facts.keys[entry * width + c]
+            output[row, width] = nodes[node, NODE_LO]
+            output[row, width + 1] = nodes[node, NODE_HI]
+            counters[ENDED] += 1
+        following = nodes[node, NODE_NEXT]
+        free_node(rules, node)
         node = following
-        state.ends[entry, FIRST] = node
+        ends[entry, FIRST] = node
     if node < 0:
-        state.ends[entry, LAST] = -1
+        ends[entry, LAST] = -1
     return True
 
 
 @jit_flat
-def node_at(state, entry, time):
+def node_at(rules, entry, time):
     """The interval of an entry that contains `time`, or -1."""
-    node = state.ends[entry, FIRST]
-    while node >= 0 and state.nodes[node, NODE_HI] < time:
-        node = state.nodes[node, NODE_NEXT]
-    return node if node >= 0 and state.nodes[node, NODE_LO] <= time else np.int64(-1)
+    ends = int64_rows(rules.state, ENDS_ARRAY)
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    node = ends[entry, FIRST]
+    while node >= 0 and nodes[node, NODE_HI] < time:
+        node = nodes[node, NODE_NEXT]
+    return node if node >= 0 and nodes[node, NODE_LO] <= time else np.int64(-1)
 
 
 @jit_flat
-def add_interval(program, state, entry, lo, hi):
+def add_interval(rules, entry, lo, hi):
     """Add an interval to an entry, and queue what is new of it; False if nothing was done for lack of room."""
-    if not drop_ended(program, state, entry, state.counters[NOW]):
+    ends = int64_rows(rules.state, ENDS_ARRAY)
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    queue = int64_rows(rules.state, QUEUE_ARRAY)
+    calendar = int64_rows(rules.state, CALENDAR_ARRAY)
+    counters = int64s(rules.state, COUNTERS_ARRAY)
+    if not drop_ended(rules, entry, counters[NOW]):
         return False
-    if not has_room_for_node(state):
-        state.counters[SHORT] = SHORT_OF_NODES
+    if not has_room_for_node(rules):
+        counters[SHORT] = SHORT_OF_NODES
         return False
-    if state.counters[QUEUE_END] == len(state.queue):
-        state.counters[SHORT] = SHORT_OF_QUEUE
+    if counters[QUEUE_END] == len(queue):
+        counters[SHORT] = SHORT_OF_QUEUE
         return False
-    if state.counters[WAITING] == len(state.calendar):
-        state.counters[SHORT] = SHORT_OF_CALENDAR
+    if counters[WAITING] == len(calendar):
+        counters[SHORT] = SHORT_OF_CALENDAR
         return False
-    before, node = np.int64(-1), state.ends[entry, FIRST]
-    last = state.ends[entry, LAST]
-    if last >= 0 and state.nodes[last, NODE_HI] + 1 < lo:
+    before, node = np.int64(-1), ends[entry, FIRST]
+    last = ends[entry, LAST]
+    if last >= 0 and nodes[last, NODE_HI] + 1 < lo:
         before, node = last, np.int64(-1)
-    while node >= 0 and state.nodes[node, NODE_HI] + 1 < lo:
-        before, node = node, state.nodes[node, NODE_NEXT]
-    if node < 0 or hi + 1 < state.nodes[node, NODE_LO]:
-        made = new_node(state, lo, hi, node)
+    while node >= 0 and nodes[node, NODE_HI] + 1 < lo:
+        before, node = node, nodes[node, NODE_NEXT]
+    if node < 0 or hi + 1 < nodes[node, NODE_LO]:
+        made = new_node(rules, lo, hi, node)
         if before < 0:
-            state.ends[entry, FIRST] = made
+            ends[entry, FIRST] = made
         else:
-            state.nodes[before, NODE_NEXT] = made
+            nodes[before, NODE_NEXT] = made
         if node < 0:
-            state.ends[entry, LAST] = made
-        announce(program, state, entry, lo, hi)
+            ends[entry, LAST] = made
+        announce(rules, entry, lo, hi)
         return True
-    return widen(program, state, entry, node, lo, hi)
+    return widen(rules, entry, node, lo, hi)
 
 
 @jit_flat
-def widen(program, state, entry, node, lo, hi):
+def widen(rules, entry, node, lo, hi):
     """Merge an interval with the touching one in `node`, and with those that follow."""
-    nodes = state.nodes
+    ends = int64_rows(rules.state, ENDS_ARRAY)
+    nodes = int64_rows(rules.state, NODES_ARRAY)
     new_lo, new_hi = lo, hi
     if nodes[node, NODE_LO] <= lo:
         if hi <= nodes[node, NODE_HI]:
@@ -228,24 +281,27 @@ def widen(program, state, entry, node, lo, hi):
         widest = max(widest, nodes[following, NODE_HI])
         absorbed = following
         following = nodes[following, NODE_NEXT]
-        free_node(state, absorbed)
+        free_node(rules, absorbed)
     nodes[node, NODE_HI] = widest
     nodes[node, NODE_NEXT] = following
     if following < 0:
-        state.ends[entry, LAST] = node
-    announce(program, state, entry, new_lo, new_hi)
+        ends[entry, LAST] = node
+    announce(rules, entry, new_lo, new_hi)
     return True
 
 
 @jit_flat
-def announce(program, state, entry, lo, hi):
+def announce(rules, entry, lo, hi):
     """Queue a new part, or let it wait for its beginning where a recursion could go on without end."""
-    counters = state.counters
-    if program.predicates[predicate_of(state, entry), DELAYED] and lo > counters[NOW]:
-        wait(state.calendar, counters, entry, lo, hi)
+    predicates = int64_rows(rules.program, PREDICATES_ARRAY)
+    queue = int64_rows(rules.state, QUEUE_ARRAY)
+    calendar = int64_rows(rules.state, CALENDAR_ARRAY)
+    counters = int64s(rules.state, COUNTERS_ARRAY)
+    if predicates[predicate_of(rules, entry), DELAYED] and lo > counters[NOW]:
+        wait(calendar, counters, entry, lo, hi)
         return
     end = counters[QUEUE_END]
-    state.queue[end, ENTRY] = entry
-    state.queue[end, PART_LO] = lo
-    state.queue[end, PART_HI] = hi
+    queue[end, ENTRY] = entry
+    queue[end, PART_LO] = lo
+    queue[end, PART_HI] = hi
     counters[QUEUE_END] += 1
