@@ -13,7 +13,7 @@ from cqels_py.dataflow.delta_sources import (
     OperatorNode,
     SharedOutput,
 )
-from cqels_py.dataflow.explain_match import match_text
+from cqels_py.dataflow.explain_match import match_text, within_text
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import Scan
 from cqels_py.event_time.windows import Measure
@@ -22,6 +22,7 @@ from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Plan, PlannedWindow
 from cqels_py.plan.order import expires_fifo
+from cqels_py.plan.traverse import nodes_of
 
 _RATE = 1_000
 """Estimates assume so many matching elements of a stream a second."""
@@ -34,7 +35,10 @@ def explain(dataflow: Dataflow) -> str:
     """The plan of a query as text, with estimates of state."""
     query = dataflow.plan
     lines = [_headline(query), "", "windows"]
-    lines += [f"  {_window_line(query, window)}" for window in query.windows]
+    matches = [node for node in nodes_of(query.root) if isinstance(node, plan.MatchRows)]
+    owners = {number: node for node in matches for number in node.windows}
+    for number, window in enumerate(query.windows):
+        lines.append(f"  {_window_line(query, window, owners.get(number))}")
     lines += ["", "plan"]
     lines += [f"  {line}" for line in _tree(dataflow, dataflow.root)]
     if query.warnings:
@@ -57,10 +61,13 @@ def _added(query: Plan) -> str:
     return f", {' '.join(columns)} evaluated anew for each result, as it is delivered" if columns else ""
 
 
-def _window_line(query: Plan, window: PlannedWindow) -> str:
+def _window_line(query: Plan, window: PlannedWindow, owner: plan.MatchRows | None) -> str:
+    """A window's line. `owner`: the MATCH that it belongs to."""
     predicate = query.time_predicates[window.stream]
     clock = f", event time from <{predicate}>" if predicate else ""
     stream = query.streams[window.stream]
+    if owner is not None:
+        return f"MATCH {within_text(owner)} on <{stream}>{clock}"
     return f"<{window.name}> on <{stream}> {window.text}, changes {_changes(window)}{clock}{_partition(window)}"
 
 

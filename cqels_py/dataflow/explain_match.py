@@ -15,7 +15,7 @@ def match_text(query: Plan, node: MatchRows) -> str:
 
 def _parts(query: Plan, node: MatchRows) -> Iterator[str]:
     events = [_event(query, number, event) for number, event in enumerate(node.events, 1)]
-    yield f"match {_within(node)} of {', '.join(events)}"
+    yield f"match {within_text(node)} of {', '.join(events)}"
     yield f"automaton of {len(node.states)} states: {' '.join(_edges(node))}"
     for gap in node.absent:
         keys = f" by {_names(gap.key)}" if gap.key else ""
@@ -37,13 +37,14 @@ def _parts(query: Plan, node: MatchRows) -> Iterator[str]:
     yield f"lists of runs by key; keeps the events within reach{kept}"
 
 
-def _within(node: MatchRows) -> str:
+def within_text(node: MatchRows) -> str:
+    """How far apart the elements of a match may be, as the query says it."""
     parts = []
     if node.within is not None:
         parts.append(duration_text(node.within) if node.within else "0s")
     if node.within_events is not None:
         parts.append(f"{node.within_events} EVENTS")
-    return f"within {' '.join(parts)}{' in strict time' if node.strict_time else ''}"
+    return f"WITHIN {' '.join(parts)}{' STRICT TIME' if node.strict_time else ''}"
 
 
 def _event(query: Plan, number: int, event: PlannedEvent) -> str:

@@ -47,7 +47,7 @@ class EventScan:
         self._evaluators = evaluators
         self._owned: tuple[Coordinate, ...] = ()
         self._spec = _spec(event)
-        self._scratch = np.zeros(1 + 3 * max(1, len(patterns)) + len(event.columns), np.int64)
+        self._scratch = np.zeros(1 + 4 * max(1, len(patterns)) + len(event.columns), np.int64)
 
     def keep_to(self, cell: Sequence[Coordinate]) -> None:
         """Rows of other parts are left out, by the variables of the triple patterns."""
@@ -89,11 +89,12 @@ class EventScan:
             return element, np.empty((0, len(element)), np.int64)
         bounds = np.array([routed.first[[p, p + 1]] for p in self._patterns], np.int64)
         room = 2 * int((bounds[:, 1] - bounds[:, 0]).min())
+        chains = np.empty((2 * len(bounds), len(routed.triples)), np.int64)
         while True:
             element, values = np.empty(room, np.int64), np.empty((len(self._event.columns), room), np.int64)
             made = rows_kernel.event_rows(
                 batch.subject, batch.predicate, batch.object, routed.arrivals.element, routed.triples, bounds, self._spec,
-                self._scratch, element, values,
+                self._scratch, chains, element, values,
             )  # fmt: skip
             if made != rows_kernel.FULL:
                 break

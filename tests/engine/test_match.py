@@ -85,6 +85,7 @@ def test_policies_and_consume(seed):
 
 PREFIX = "PREFIX : <http://ex.org/>\n"
 A, B, C = (f"EVENT ON :s0 {{ ?{x} a :{x.upper()} ; :k ?k }}" for x in "abc")
+EX_S0 = URIRef(f"{EX}s0")
 STATIC = Static([(URIRef(f"{EX}k{n}"), URIRef(f"{EX}name"), Literal(f"key {n}")) for n in range(2)])
 ALERTS = f"{PREFIX}REGISTER ISTREAM :alerts AS CONSTRUCT {{ ?a :then ?b ; :k ?k }} WHERE {{ MATCH WITHIN 4s {{ {A} SEQ {B} }} }}"
 LATE = "EVENT ON :s0 AT ?t { ?a :k ?k BIND(SECONDS(?t) AS ?m) FILTER(?m > 7 && NOW() = ?t) }"
@@ -178,7 +179,8 @@ def test_memory_stays_the_same_over_ever_new_keys():
 def test_explain_shows_the_automaton():
     engine = cqels.Engine()
     text = engine.register(f"{PREFIX}SELECT ?a {{ MATCH WITHIN 5m {{ {A} SEQ NOT {B} SEQ {C} }} }}").explain()
-    assert "match within 5m of 1 = <http://ex.org/s0>" in text
+    assert "match WITHIN 5m of 1 = <http://ex.org/s0>" in text
+    assert "  MATCH WITHIN 5m on <http://ex.org/s0>\n" in text
     assert "begins with 1, 1 →(?k) 2, ends with 2" in text
     assert "no event 3 after 1 by ?k" in text
     assert "keys decide all comparisons" in text
@@ -241,6 +243,28 @@ def test_an_event_with_many_triples():
     values = [(subject, URIRef(f"{EX}v"), Literal(number % 100)) for number in range(400)]
     found = run_engine(text, [Element(0, URIRef(f"{EX}s0"), ((subject, RDF.type, URIRef(f"{EX}A")), *values))])
     assert len(found) == len(set(found)) == 100
+
+
+def test_patterns_of_one_large_element_are_joined_by_hashing():
+    event = "EVENT ON :s0 { ?a :p ?b . ?b :p ?c . ?c :q ?d }"
+    text = f"{PREFIX}SELECT ?a ?b ?c ?d {{ MATCH WITHIN 1s {{ {event} }} }}"
+    random = Random(4)
+
+    def triple():
+        a, b = random.sample(range(400), 2)
+        return URIRef(f"{EX}n{a}"), URIRef(EX + random.choice("pq")), URIRef(f"{EX}n{b}")
+
+    triples = tuple(triple() for _ in range(1_500))
+    results = run_engine(text, [Element(0, EX_S0, triples)])
+    found = {tuple(str(dict(result.mapping)[Variable(name)]) for name in "abcd") for result in results}
+    edges = [{(str(s), str(o)) for s, p, o in triples if p == URIRef(EX + name)} for name in "pq"]
+    after = [{}, {}]
+    for place, pairs in enumerate(edges):
+        for s, o in pairs:
+            after[place].setdefault(s, []).append(o)
+    expected = {(a, b, c, d) for a, b in edges[0] for c in after[0].get(b, ()) for d in after[1].get(c, ())}
+    assert found == expected
+    assert expected
 
 
 def test_queries_share_scans_and_leave():
