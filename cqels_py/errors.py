@@ -22,7 +22,7 @@ class Place:
 class CqelsError(Exception):
     """Base of all that this package raises for a reason that the user can act on.
 
-    `message` says what is wrong and what would be right, `place` where. `code` identifies the class for programs: it stays the
+    `message` describes the fault and a correct form, `place` its position. `code` identifies the class for programs: it stays the
     same in all versions, and no other class has it.
     """
 
@@ -69,7 +69,7 @@ class TermCollision(CqelsError):
 
 
 class UsageError(CqelsError):
-    """A wrong argument of the Python API or of the command line; the message says what would be right."""
+    """A wrong argument of the Python API or of the command line; the message shows a correct one."""
 
     code = "CQ-USAGE"
 

@@ -1,16 +1,16 @@
 """Signals that end a program wait until a step of the engine is complete.
 
 Python runs the handler of a signal between any two operations of the main thread, so the KeyboardInterrupt of Ctrl-C could
-leave an engine in the middle of a step, with a state to which no plan leads. Here the handler looks whether the main thread is
-in a step: then the exception is kept, and raised when the step is complete. A second signal is raised at once, wherever the
-program is, so that a step or a subscriber that hangs can be ended; if it was a step of the engine, the engine has failed.
+leave an engine in the middle of a step, with an inconsistent state. Here the handler checks whether the main thread is in a step:
+then the exception is kept, and raised when the step is complete. A second signal is raised at once, wherever the program is, so
+that a step or a subscriber that hangs can be ended; if it was a step of the engine, the engine has failed.
 
 To block signals, or to exchange the handler, for each step costs two system calls, about a microsecond a push. Instead the
 handler stays while an engine is open, and finds steps by the frames of the interrupted thread: a step only checks that the
-handler is in place and that nothing was kept, which costs a tenth of that. SIGINT gets the handler only in the place of Python's
-own: who has set another one decides what it does and when (a handler that raises in the middle of a step makes the engine fail;
-one that sets a flag is the way to end a loop of pushes). An event loop that is started while an engine is open finds a handler
-in place and leaves it there, so Ctrl-C there raises KeyboardInterrupt instead of cancelling its main task.
+handler is in place and that nothing was kept, which costs a tenth of that. The handler replaces only Python's own handler of
+SIGINT: a program that has set another one keeps it (a handler that raises in the middle of a step makes the engine fail; one that
+sets a flag is the way to end a loop of pushes). An event loop that is started while an engine is open finds a handler in place
+and leaves it there, so Ctrl-C there raises KeyboardInterrupt instead of cancelling its main task.
 
 A signal that comes just before a read that waits would be handled only when something can be read: the system interrupts calls
 that have begun, and Python looks for signals only after them. `wait_to_read` waits for either.
@@ -35,7 +35,7 @@ Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 Handler = Callable[[int, FrameType | None], object]
 
-# That of the module behind `signal`, which does not look for the handler among the members of an enumeration: 7 microseconds.
+# `_signal.getsignal` instead of `signal.getsignal`, which looks the handler up in an enumeration: that takes 7 microseconds.
 _handler_of: Callable[[int], object] = import_module("_signal").getsignal
 _SIGINT, _DEFAULT = int(signal.SIGINT), signal.default_int_handler
 _STEPS: set[CodeType] = set()
@@ -43,7 +43,7 @@ _users: weakref.WeakSet[object] = weakref.WeakSet()
 _kept: list[Callable[[], object]] = []
 """The call that raises an exception at the end of the main thread's step: at most one."""
 _announcements: list[int] = []
-"""Where signals are told, at most one file: a byte each."""
+"""The pipe that gets a byte for each signal, if there is one: at most one file descriptor."""
 _SIGNALS_AT_ONCE = 64
 
 
@@ -65,7 +65,7 @@ def undisturbed(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
         try:
             return method(*arguments, **named)
         finally:
-            # Behind this look nothing is called before the step is over, so no signal is kept too late to be raised.
+            # Nothing is called between this check and the end of the step, so no signal is kept too late to be raised.
             if _kept:
                 _raise_kept()
 
@@ -75,14 +75,14 @@ def undisturbed(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
 
 
 def use(user: object) -> None:
-    """Steps of `user` may come; the handler stays until it is gone or has said that it is `done`."""
-    # In this order: of weak references to one object the newest is told first that it has gone.
+    """`user` is going to run steps; the handler stays until `user` is deleted, or passed to `done`."""
+    # In this order: of several weak references to one object, the callback of the newest is called first.
     weakref.finalize(user, _restore).atexit = False
     _users.add(user)
 
 
 def done(user: object) -> None:
-    """No more steps of `user` will come."""
+    """`user` runs no more steps."""
     _users.discard(user)
     _restore()
 
@@ -117,7 +117,7 @@ def wait_to_read(file: int) -> None:
 
 @contextmanager
 def _announced() -> Iterator[None]:
-    """Inside, signals are told through a pipe, unless somebody else (an event loop) is told so; in the main thread only."""
+    """Inside, each signal writes a byte to a pipe, unless an event loop already uses its own pipe; in the main thread only."""
     if not _is_main() or not hasattr(select, "poll"):
         yield
         return

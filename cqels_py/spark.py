@@ -21,7 +21,7 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.distribution.stages import PlannedStage, received_by, reports_at_boundaries, stages_of
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
-from cqels_py.engine.reports import logged, told_of
+from cqels_py.engine.reports import logged, report_for
 from cqels_py.engine.services import TIMEOUT
 from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.formats.contexts import read_contexts
@@ -74,16 +74,16 @@ def continuous(
     `frames`: for each stream's IRI rows of `time` (timestamp, integer microseconds or ISO 8601), `subject`, `predicate`,
     `object` (N-Triples syntax) and perhaps `graph`; rows of one task with the same time and graph, one after another, are an
     element, and an element lies in one micro-batch. Within a micro-batch elements are taken in the order of their times.
-    Streams have one event time: where micro-batches bring more hours of one than of another, what is behind is late.
+    Streams have one event time: if a micro-batch covers more hours of one stream than of another, elements of the latter are late.
     The results of an element come when a later one, and one `lateness` later, has been seen. A sink has to evaluate all rows of
     each micro-batch. `state`: a folder that all workers reach by the same path, as one that is mounted, of this query alone, kept
     beside the checkpoint: a query that is restarted goes on from there, with the same text, static data, partitions and lateness.
-    `partitions`: parts of the state, if the query can be divided (`stages` and `cqels explain --runner spark` say by
-    what). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
-    `entailment` "rdfs": the query also sees what follows by the classes and properties of the static default graph. `on_error`
-    "skip": a row with a term that is none is left out, counted and logged; "stop": it stops the query. Blank nodes belong to
-    their elements; `document` names what they belong to instead (one name, or names by stream): with the same name a label is
-    one node in all frames, micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name contexts.
+    `partitions`: parts of the state, if the query can be partitioned (`stages` and `cqels explain --runner spark` show by which
+    variables). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
+    `entailment` "rdfs": the query also sees triples inferred from the classes and properties of the static default graph. `on_error`
+    "skip": a row with an invalid term is left out, counted and logged; "stop": it stops the query. The scope of a blank node's label
+    is its element, unless `document` names another scope (one name, or names by stream): with the same name a label is one node in
+    all frames, micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name contexts.
     """
     from cqels_py.runners.spark.pipeline import application_of, check_frames, transform
 
@@ -128,14 +128,14 @@ def loads(state: str | Path) -> list[list[PartLoad]]:
 def stages(query: str, partitions: int, *, changelog: bool = False) -> tuple[PlannedStage, ...]:
     """The stages in which a query runs on so many partitions: the variables that divide each, and how often triples are copied.
 
-    The first one's `shares` say how many ways each variable divides it; `planner.shares.shares_for` is the formula.
+    The first one's `shares` say how many ways each variable divides it; `distribution.hypercube.shares_for` computes them.
     """
     _check_partitions(partitions)
     return stages_of(compile_query(query, changelog=changelog).plan, partitions)
 
 
 def session(master: str = "local[*]", options: Mapping[str, str] | None = None) -> Session:
-    """The Spark session that there is, or a new one with settings that suit continuous queries (and those of `options`)."""
+    """The active Spark session, or a new one with settings for continuous queries (and those of `options`)."""
     from cqels_py.runners.spark.session import get_session
 
     return get_session(master, options)
@@ -187,7 +187,7 @@ def prepare(
 ) -> tuple[Job, Plan]:
     """Compile a query, and lay out the state of its parts unless it is there from an earlier run.
 
-    `check`: what is to be seen before anything is written. `service_timeout`: seconds that an endpoint of SERVICE may be
+    `check`: called with the plan before anything is written. `service_timeout`: seconds that an endpoint of SERVICE may be
     silent. `solutions`: rows have the query's solutions in columns "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`.
     `application`: Spark's id of it.
     """
@@ -311,7 +311,7 @@ def _first_state(
         cell=cell(_axes(stage), part),
         changelog=changelog,
         every_boundary=reports_at_boundaries(plan),
-        limits=Limits(tell=told_of(plan, logged(_LOG)), count=counted.add_no_numbers),
+        limits=Limits(report=report_for(plan, logged(_LOG)), count=counted.add_no_numbers),
     )
     if runner is None:
         return LaterState(dictionary, dataflow, results, job.exchanges[number - 1].width, counted)

@@ -1,4 +1,4 @@
-"""What the Python API is given: each check says at once what would be right."""
+"""Checks of arguments of the Python API: a wrong one raises UsageError with a value that would be accepted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cqels_py.errors import UsageError
 from cqels_py.formats.times import FAR
 
 _NEAR = 0.8
-"""A name that is so much like another one may have been meant (as difflib has it)."""
+"""The least similarity (difflib's ratio) at which another name is suggested."""
 
 
 def instant(time: object) -> int:
-    """A time as it may be: UsageError for what is none, or far beyond any date."""
+    """The time as an integer. UsageError for a value that is no time, or is far beyond any date."""
     number = time if type(time) is int else whole(time, "time", "microseconds since the epoch")
     if not -FAR < number < FAR:
         raise UsageError(f"time is microseconds since the epoch; {number} is far beyond any date")
@@ -32,19 +32,19 @@ def whole(value: object, name: str, unit: str) -> int:
 
 
 def check_callable(value: object, name: str, of: str) -> None:
-    """UsageError for what cannot be called with `of`."""
+    """UsageError for a value that cannot be called (with `of`)."""
     if not callable(value):
         raise UsageError(f"{name} is a function of {of}, not {value!r}")
 
 
 def check_flag(value: object, name: str) -> None:
-    """UsageError for what is neither True nor False."""
+    """UsageError for a value that is neither True nor False."""
     if not isinstance(value, bool | np.bool_):
         raise UsageError(f"{name} is True or False, not {value!r}")
 
 
 def instead(iri: str, known: Iterable[str]) -> str:
-    """How to write a stream's IRI that is not known, if it can be told; begins with a semicolon."""
+    """A suggestion for an unknown IRI, beginning with a semicolon; empty if there is none."""
     from difflib import get_close_matches
 
     streams = list(known)

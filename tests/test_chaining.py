@@ -309,7 +309,7 @@ def test_blank_nodes_of_a_template_are_new_for_each_solution() -> None:
         (
             f"{PREFIX}REGISTER ISTREAM <{OUT}> AS CONSTRUCT {{ ?s :seen ?n }} {{ STREAM <{OUT}> [RANGE 2s] {{ ?s :seen ?n }} }}",
             False,
-            "in a circle",
+            "in a cycle",
         ),
     ],
 )

@@ -324,7 +324,7 @@ def test_files_in_a_folder_that_may_not_be_entered(
     monkeypatch.setattr(Path, "stat", may_enter)
     for name in ("s.csv", "s.nq.gz", "s.parquet"):
         with pytest.raises(
-            UsageError, match=r"cannot read .*: Permission denied|reads files ahead; a source here is none"
+            UsageError, match=r"cannot read .*: Permission denied|can only read files ahead, and a source is no file"
         ):
             engine.run({STREAM: closed / name}, threads=threads)
     with pytest.raises(UsageError, match=r"cannot read .*rooms.ttl: Permission denied"):

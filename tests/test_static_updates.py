@@ -191,5 +191,5 @@ def test_a_subscriber_cannot_update_in_the_middle_of_results() -> None:
     engine, query = _running(static=[[_name("old")]])
     list(query.results())
     query.subscribe(lambda _: query.update_static())
-    with pytest.raises(UsageError, match="in the middle of results"):
+    with pytest.raises(UsageError, match="while results are delivered"):
         engine.push(EX + "stream", [(URIRef(EX + "a"), URIRef(EX + "p"), Literal(1))], time=6)

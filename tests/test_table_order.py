@@ -44,7 +44,7 @@ def test_the_first_row_out_of_order_is_named_and_nothing_taken() -> None:
         engine.push_batch(STREAM, table(MIXED))
     assert str(refused.value) == (
         "row:3: the time 2 (1970-01-01T00:00:00.000002Z) is before that of row 2, 7 (1970-01-01T00:00:00.000007Z): a table is in "
-        "order of time. sort=True sorts it; Engine(lateness=…) waits for late ones. Nothing was taken from the table"
+        "order of time. sort=True sorts it; Engine(lateness=…) accepts late rows. Nothing was taken from the table"
     )
     assert (engine.statistics.elements, engine.statistics.late, engine.statistics.event_time) == (1, 0, 0)
     engine.push_batch(STREAM, table(ROWS))

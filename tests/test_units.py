@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cqels_py.engine.engine import Engine
-from cqels_py.formats.times import doubt, doubtful
+from cqels_py.formats.times import questionable, unit_question
 from cqels_py.runners.spark import stage
 from cqels_py.spark import prepare
 from tests.engine.test_engine import OTHER, STREAM, VALUES, table, texts
@@ -41,13 +41,13 @@ ASKED = f"<{STREAM}>: {DAY}: seconds? as microseconds it is 1970-01-01T00:28"
     ],
 )
 def test_the_unit_that_may_be_meant(time: int, question: str | None) -> None:
-    assert doubt(time) == (None if question is None else f"{time}: {question}")
+    assert unit_question(time) == (None if question is None else f"{time}: {question}")
 
 
 @given(st.lists(st.integers(0, 1 << 62) | st.integers(0, 10**13) | st.sampled_from([DAY, DAY * 1_000]), max_size=20))
 def test_many_at_once_are_judged_one_by_one(times: list[int]) -> None:
-    found = doubtful(np.array(times, np.int64)).tolist()
-    assert found == [place for place, time in enumerate(times) if doubt(time) is not None]
+    found = questionable(np.array(times, np.int64)).tolist()
+    assert found == [place for place, time in enumerate(times) if unit_question(time) is not None]
 
 
 def asked(way: str, times: list[Any], folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""The names of SPARQL 1.1's functions and aggregates, and which one is meant by another name."""
+"""The names of SPARQL 1.1's functions and aggregates, and suggestions for other names."""
 
 from __future__ import annotations
 

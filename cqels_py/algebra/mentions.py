@@ -1,4 +1,4 @@
-"""Where a pattern sees the solution around it: EXISTS substitutes outer values for variables wherever they are named."""
+"""Variables that a pattern mentions: EXISTS substitutes values of the outer solution for them, wherever they stand."""
 
 from __future__ import annotations
 

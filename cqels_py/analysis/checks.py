@@ -1,4 +1,4 @@
-"""The analyses of a query, in the order of their findings. Each is a function from the algebra to messages for the user."""
+"""The analyses of a query, in the order of their messages. Each is a function from the algebra to messages for the user."""
 
 from __future__ import annotations
 

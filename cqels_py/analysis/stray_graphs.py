@@ -1,4 +1,4 @@
-"""GRAPH <stream>: it asks static data of that name, and mostly a window of the stream was meant."""
+"""GRAPH <stream> reads the static graph of that name; usually a window over the stream was meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delta batches: what operators exchange. Columns of ids with a tick and a sign, ordered by tick."""
+"""Delta batches, which operators exchange: columns of ids with a tick and a sign, ordered by tick."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cqels_py.batches.elements import Ids
 _FEW = 64
 """For so few rows a copy is faster than a move within the buffer."""
 BLOCK_ROWS = 1 << 16
-"""So many rows of an input are processed together, if it delivers more in a step."""
+"""The number of rows of an input that are processed together, if it delivers more in a step."""
 TickColumn = npt.NDArray[np.int32]
 SignColumn = npt.NDArray[np.int8]
 
 
 class TickSigns(Protocol):
-    """The signs of the changes of the step at hand."""
+    """The signs of the changes of the current step."""
 
     def has_one_sign(self, tick: int) -> bool:
         """Have all changes at this tick one sign, so that none cancels another? Only True is certain."""
@@ -42,7 +42,7 @@ class Delta:
         return len(self.tick)
 
     def with_columns(self, columns: Ids) -> Delta:
-        """The same ticks and signs over other columns."""
+        """A delta with these ticks and signs over other columns."""
         return Delta(self.tick, self.sign, columns)
 
     def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Delta:
@@ -63,7 +63,7 @@ def insertions(columns: Ids, tick: int = 0) -> Delta:
 
 
 def first_rows(tick: TickColumn, sign: SignColumn, columns: Ids, made: int) -> Delta:
-    """The first `made` rows of a buffer that nobody writes to any more. If they fill most of it, its columns move together."""
+    """The first `made` rows of a buffer that is no longer written to. If they fill most of it, its columns move together."""
     width, room = columns.shape
     if made == room:
         return Delta(tick, sign, columns)

@@ -1,4 +1,4 @@
-"""Batches of stream elements: sources make them, windows take them in."""
+"""Batches of stream elements, which sources produce and windows consume."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass(slots=True)
 class ElementBatch:
-    """n elements with m triples, in arrival order. Nobody changes one (it is not frozen, which would make it slow to make).
+    """n elements with m triples, in arrival order. It is never changed (but not a frozen class, whose objects are slow to make).
 
     `time` (n): microseconds since the epoch, UTC. `stream` (n): the number of the element's stream.
     `first` (n + 1): element e has the triples first[e] to first[e + 1]. The other columns (m) are term ids.
 
-    `graph` (m): the name of the graph that a triple is in, 0 for none; None: no triple is in one, or nobody asks. `counted` (n): how
-    many of its triples a window that counts triples counts. These come first in an element; those after them are in the default
-    graph, about the element's graph, and enter and expire with the last one counted. There is one at least in an element with
-    triples. None: all are counted.
+    `graph` (m): the name of the graph that a triple is in, 0 for none; None: no triple is in one, or no query needs it. `counted`
+    (n): how many of its triples a window that counts triples counts. These come first in an element; those after them are in the
+    default graph, about the element's graph, and enter and expire with the last one counted. There is one at least in an element
+    with triples. None: all are counted.
     """
 
     time: npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Batches of results: relation-to-stream operators make them, subscribers and sinks get them."""
+"""Batches of results, from relation-to-stream operators to subscribers and sinks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cqels_py.batches.elements import Ids
 
 @dataclass(slots=True)
 class ResultBatch:
-    """n results in the order of their ticks. Nobody changes a batch, which several subscribers may get.
+    """n results in the order of their ticks. A batch is never changed, because several subscribers may get it.
 
     `time` (n): the tick's time in microseconds. `sign` (n): +1 or -1. `columns`: one id column (n) for each of `variables`;
     unbound is 0. An ASK query has the one column "boolean". `tick` (n): the tick's number within the step that made the results;

@@ -1,7 +1,7 @@
-"""A state as bytes, with all that hangs together in it.
+"""Pickles a state so that views still share memory with their arrays after it is read.
 
-Kernels get flat views of tables that their owners see in two dimensions. Pickle would make two tables of the one: what is then
-written to the view the owner never sees. Here a view is written down as one, next to the array whose memory it shows.
+Kernels get flat views of tables that their owners see in two dimensions. Plain pickle would copy such a table twice, and the owner
+would not see what is written to the view afterwards. Here a view is written as a reference into the array whose memory it shows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def to_bytes(state: object) -> bytes:
 
 
 def to_buffers(state: object) -> list[memoryview]:
-    """The same without copying its arrays: a pickle, and the buffers that `pickle.loads` needs beside it."""
+    """The state without copies of its arrays: a pickle, and the buffers that `pickle.loads` takes as its second argument."""
     out, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
     _Pickler(out, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append).dump(state)
     return [out.getbuffer(), *(buffer.raw() for buffer in buffers)]

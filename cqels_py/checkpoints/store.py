@@ -6,7 +6,7 @@
                                                        counts
 
 A state's id is a digest of the id before it and the input, so it identifies the whole history of the partition, like a
-commit in git: equal histories have equal ids, whoever computed them. The state is the latest snapshot of that history
+commit in git: equal histories have equal ids in every process. The state is the latest snapshot of that history
 with the later inputs replayed, since the dataflow is deterministic.
 
 Spark may run a task of a micro-batch more than once: after a failure, in speculative execution, or when a lost worker

@@ -22,7 +22,7 @@ from cqels_py.suites.suite import SUITES, Suite, find, title
 from cqels_py.suites.task import Measured, Task
 
 _WIDE = 200
-"""Columns where nobody's terminal says how many there are: nothing is cut off."""
+"""The width of tables without a terminal: nothing is cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def suite_of(name: str | None) -> Suite:
 
 
 def chosen_queries(suite: Suite, text: str | None) -> dict[str, str]:
-    """`1,4,5` → their texts by id; all where nothing is said."""
+    """`1,4,5` → their texts by id; None: all queries."""
     if text is None:
         return suite.chosen(())
     ids = [each.strip() for each in text.split(",") if each.strip()]
@@ -135,7 +135,7 @@ def _failures(outcome: Measured, runner: str) -> Iterator[str]:
 
 
 def _tasks(asked: Asked, progress: Progress) -> list[Task]:
-    """The queries in the windows asked for, over files that are there."""
+    """The tasks: each query with each of the requested windows, over the files of its streams."""
     bar = progress.add_task(f"{asked.suite.name}: data", total=asked.triples, what="writing")
     files = data.prepared(
         asked.suite, asked.triples, asked.seed, asked.data, lambda done: progress.update(bar, completed=done)

@@ -18,7 +18,7 @@ _ENDLESS = 10_000
 
 
 def outcome(report: Report, console: Console) -> Table:
-    """A row for each query: its figures, and how they compare; as many columns as the console has room for."""
+    """A row for each query: its figures, and comparisons; as many columns as the console has room for."""
     columns = _columns(report)
     table = _table(report, columns)
     for name in _LEFT_OUT_FIRST:

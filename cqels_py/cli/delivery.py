@@ -1,4 +1,4 @@
-"""From a run to its output: as many results as were asked for."""
+"""`--limit`: passes the first results on to the output, and stops the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LimitReached(Exception):
 
 
 class LimitedSink:
-    """Writes at most `limit` results to a sink (None: all of them), then calls `stop`, so that no more are even made."""
+    """Writes at most `limit` results to a sink (None: all of them), then calls `stop`, so that no more are made."""
 
     def __init__(self, sink: Sink, limit: int | None, stop: Callable[[], object]) -> None:
         self._sink = sink
@@ -36,7 +36,7 @@ class LimitedSink:
             self._sink.write(_first(batch, self._left))
             self._left -= len(batch)
             if self._left <= 0:
-                # Whoever stops gets no call of flush.
+                # A run that is stopped does not call flush.
                 self.flush()
                 self._stop()
 

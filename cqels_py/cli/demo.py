@@ -18,7 +18,7 @@ DEFAULT_SPEED = 7_200.0
 """Two hours of the data a second."""
 
 ELEMENTS_A_LOOK = 25
-"""Elements taken at once where somebody watches."""
+"""The number of elements in a batch when results are shown live."""
 
 
 class Dataset(Protocol):

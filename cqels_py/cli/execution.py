@@ -1,4 +1,4 @@
-"""A job through a runner."""
+"""Runs a job on its runner."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def execute(job: Job) -> None:
         cleanup.enter_context(ahead.rehearsing(rehearsal.command(job), lambda: rehearsal.first_input(job)))
         from cqels_py.kernels.compiler.progress import announced
 
-        # Without a word, a log that stands still for so long would look like a command that hangs.
+        # Without a message, a long compilation would look like a command that hangs.
         cleanup.enter_context(announced(failures.say, summary=job.announce or sys.stderr.isatty()))
         Execution(job, cleanup).run()
 

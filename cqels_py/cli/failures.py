@@ -19,12 +19,12 @@ _BY_SIGNAL = 128
 _SIGNALLED = {
     signal.SIGINT: "interrupted",
     signal.SIGTERM: "terminated",
-    signal.SIGHUP: "ended: nobody is there any more (SIGHUP)",
+    signal.SIGHUP: "ended: the terminal was closed (SIGHUP)",
 }
 
 
 class Exit(Exception):
-    """The command is over, with this status."""
+    """Ends the command with this exit status."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -33,7 +33,7 @@ class Exit(Exception):
 
 @contextmanager
 def reported(text: str | None = None) -> Iterator[None]:
-    """Everything that goes wrong inside becomes a message and an `Exit`; `text` is the query being read."""
+    """Turns each exception inside into a message and an `Exit`; `text` is the query being read."""
     try:
         yield
     except (QueryError, UsageError, MissingExtra) as error:
@@ -63,10 +63,10 @@ def reported(text: str | None = None) -> Iterator[None]:
 
 
 def interrupted(error: KeyboardInterrupt) -> Exit:
-    """Say so; the end of a command by a signal."""
+    """Print a message; returns the `Exit` of a command that a signal ended."""
     signum = error.signum if isinstance(error, Signalled) else signal.SIGINT
     with suppress(OSError):
-        # There may be no terminal any more.
+        # The terminal may have been closed.
         say(_SIGNALLED[signal.Signals(signum)])
     return Exit(_BY_SIGNAL + signum)
 
@@ -87,12 +87,12 @@ def describe(error: CqelsError, text: str | None) -> str:
 
 
 def say(message: str) -> None:
-    """To standard error, where everything goes that is not a result."""
+    """Print to standard error, which gets everything that is not a result."""
     print(message, file=sys.stderr, flush=True)
 
 
 def close_broken_output() -> None:
-    """Nobody reads any more: let the interpreter's last flush go nowhere instead of failing."""
+    """The reader of standard output has gone: redirect it to null, so that the interpreter's last flush does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -82,7 +82,7 @@ def _check_readable(option: str, path: Path) -> None:
 
 
 def _check_standard_input(streams: Mapping[str, Any]) -> None:
-    """Whichever stream is read first would get all of it."""
+    """UsageError if several streams read standard input: the first one would get all of it."""
     reading = [iri for iri, source in streams.items() if source == STANDARD_INPUT]
     if len(reading) > 1:
         raise UsageError(f"--stream: standard input can feed one stream, not {' and '.join(f'<{i}>' for i in reading)}")

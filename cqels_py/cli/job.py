@@ -12,11 +12,11 @@ from cqels_py.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run that the user asked for. `lateness`, `service_timeout`: microseconds; `speed`: seconds of event time
-    a second, None: unbounded.
+    """The options of a run. `lateness`, `service_timeout`: microseconds; `speed`: seconds of event time a second,
+    None: unbounded.
 
-    `streams`: by IRI files, "-" or iterables of record batches. `static` are files, or N-Triples text. `announce`: say how long
-    kernels were compiled, even where nobody watches. `max_memory` "constant" or "window": no query that keeps more.
+    `streams`: by IRI files, "-" or iterables of record batches. `static` are files, or N-Triples text. `announce`: report the
+    compilation of kernels also without a terminal. `max_memory` "constant" or "window": a query that keeps more is refused.
     """
 
     text: str = ""

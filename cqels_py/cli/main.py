@@ -1,4 +1,4 @@
-"""The commands and their options. Everything heavy is imported by the command that needs it."""
+"""The commands and their options. Each command imports the modules that it needs, so that `--help` is quick."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 _NEW_OBJECTS = 200_000
-"""New Python objects that survive, after which the garbage collector looks for cycles."""
+"""The number of new Python objects after which the garbage collector looks for cycles."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -105,7 +105,7 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
 
 
 class Commands(click.Group):
-    """Lists its commands as they stand here, and says by which signal one was ended."""
+    """Lists its commands in the order of this file, and reports the signal that ended one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

@@ -50,7 +50,7 @@ class Writer(Sink, Protocol):
 
 
 def by_ending(path: Path | None) -> str | None:
-    """The format that a file's name says."""
+    """The format of a file by its ending."""
     return None if path is None else _BY_ENDING.get(path.suffix.lower())
 
 
@@ -83,11 +83,11 @@ def choose(asked: str | None, path: Path | None, form: str, variables: Sequence[
 
 
 def check_signs(form: str, reports: str, changelog: bool) -> None:
-    """UsageError where results would be withdrawn in a form that cannot say so. `reports`: ISTREAM, DSTREAM, …"""
+    """UsageError for results with retractions in a form without signs. `reports`: ISTREAM, DSTREAM, …"""
     asked = "--changelog" if changelog else reports
     if form in _OF_TRIPLES and asked in ("--changelog", "DSTREAM"):
         raise UsageError(
-            f"{asked} tells what ceases to be, and the triples of {form} have no sign that could say so: "
+            f"{asked} retracts results, and the triples of {form} have no sign to mark a retraction: "
             "use SELECT, whose results have one"
         )
 
@@ -146,7 +146,7 @@ def _table(path: Path | None, title: str, dictionary: Dictionary, plan: Plan, cl
 
 
 def _order(plan: Plan) -> tuple[tuple[str, bool], ...]:
-    """The query's ORDER BY, as far as it orders columns of the result."""
+    """The keys of the query's ORDER BY that are columns of the result."""
     from cqels_py.plan.nodes import ProjectRows, TopRows
 
     node = plan.root
@@ -167,7 +167,7 @@ def _open(path: Path | None, cleanup: ExitStack) -> IO[str]:
 
 
 def _status_line(path: Path | None, cleanup: ExitStack) -> Callable[[str], None] | None:
-    """A line that changes in place, where nothing else is written to the terminal."""
+    """A line of progress that changes in place, if nothing else is written to the terminal."""
     if not sys.stderr.isatty() or (path is None and sys.stdout.isatty()):
         return None
     from rich.console import Console

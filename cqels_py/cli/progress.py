@@ -1,4 +1,4 @@
-"""How far a run has come: a line on a terminal while it runs, statistics at its end. All on standard error."""
+"""The progress of a run: a line on a terminal while it runs, statistics at its end. All on standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REFRESH_SECONDS = 0.125
 
 
 def instant(microseconds: int | None) -> str:
-    """2013-01-01 15:18:10 UTC; of any year, as results show it, where Python's dates end with 9999."""
+    """Such as 2013-01-01 15:18:10 UTC; also for years beyond 9999, with which Python's dates end."""
     if microseconds is None:
         return "no event yet"
     date, _, clock = instant_text(microseconds // 1_000_000 * 1_000_000).partition("T")
@@ -22,9 +22,9 @@ def instant(microseconds: int | None) -> str:
 
 
 class Progress:
-    """Told of the engine's statistics after each batch; calls `show` with a line about them, now and then.
+    """Called with the engine's statistics after each batch; calls `show` with a line about them a few times a second.
 
-    Where the run is held back to a pace, its rate says nothing and is left out.
+    If the run is slowed down to a given speed, its rate means nothing and is left out.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Progress:
 
 
 def omissions(statistics: Statistics) -> list[str]:
-    """The data that are missing from the input, in words; empty if none are."""
+    """The input that was left out, in words; empty if all of it was processed."""
     words = []
     if statistics.late:
         words.append(f"{statistics.late:,} late element{'s' if statistics.late > 1 else ''} dropped")
@@ -93,7 +93,7 @@ def reports() -> Reports:
 
 
 class Pace:
-    """Holds a run back to `speed` seconds of event time a second."""
+    """Slows a run down to `speed` seconds of event time a second."""
 
     def __init__(self, speed: float, sleep: Callable[[float], None] = time.sleep) -> None:
         self._speed = speed

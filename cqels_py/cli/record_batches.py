@@ -1,4 +1,4 @@
-"""Streams that come as Arrow record batches, in pieces as small as somebody who watches wants them."""
+"""Streams of Arrow record batches, in pieces that are small enough for a live display."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Decode = Callable[[Ids], Sequence[str]]
 
 
 class Answer:
-    """R, kept up to date from both signs of the changes: the distinct rows and how often each is there."""
+    """The current answer, kept up to date by a changelog: the distinct rows and their multiplicities."""
 
     def __init__(self, width: int) -> None:
         self.rows: Ids = np.empty((0, width), np.int64)
@@ -37,7 +37,7 @@ class Answer:
         return int(self.counts.sum())
 
     def apply(self, batch: ResultBatch) -> None:
-        """Add and withdraw the batch's rows; rows that were there keep their places."""
+        """Insert and retract the batch's rows; other rows keep their places."""
         changed = np.stack(batch.columns, axis=1)
         rows = np.concatenate((self.rows, changed))
         signs = np.concatenate((self.counts, batch.sign.astype(np.int64)))
@@ -72,13 +72,13 @@ class AnswerTable:
         self._answer.apply(batch)
 
     def flush(self) -> None:
-        """The answer is drawn with the progress."""
+        """Nothing: the answer is drawn together with the progress."""
 
     def commit(self) -> None:
-        """A terminal keeps nothing."""
+        """Nothing: a terminal is not durable."""
 
     def show(self, line: str) -> None:
-        """Draw the present answer anew, with a line of progress below; does nothing off a terminal."""
+        """Draw the current answer again, with a line of progress below; does nothing without a terminal."""
         if not self._console.is_terminal:
             return
         if self._live is None:
@@ -145,7 +145,7 @@ _ESCAPES = {"\\n": " ", "\\r": " ", "\\t": " ", '\\"': '"', "\\\\": "\\"}
 
 
 def readable(term: str) -> str:
-    """A term in N-Triples syntax for a person's eyes: no datatypes, short IRIs, two fraction digits."""
+    """A term in N-Triples syntax in a readable form: no datatypes, short IRIs, two fraction digits."""
     if term.startswith("<"):
         return _short_iri(term[1:-1])
     literal = _LITERAL.fullmatch(term)

@@ -172,7 +172,7 @@ class Dataflow:
             self.shared_scans.readers.park(self.reader)
 
     def detach(self) -> None:
-        """The query is not registered any more: from now on it does nothing, and keeps nothing."""
+        """The query has been unregistered: release its state. It takes part in no more steps."""
         if not self._detached:
             self._detached = True
             self.shared_scans.readers.detach(self.reader)
@@ -207,9 +207,9 @@ class Dataflow:
             self._timers.set(instant)
 
     def update_static(self, static: StaticData) -> Iterator[ResultBatch]:
-        """From now on the query sees this static data, and no other.
+        """Replace the static data that the query sees.
 
-        A tick of its own at the current time, in which the windows hold the mappings of the last one. Before the first tick there
+        This is a tick of its own at the current time; the windows' contents are those of the last tick. Before the first tick there
         is none: the first one then sees the new data.
         """
         self._static = static
@@ -243,7 +243,7 @@ class Dataflow:
     # --- state --------------------------------------------------------------------------------------------------
 
     def state(self) -> DataflowState:
-        """Its state between two steps, as described in saved_state. Arrays are not copies: write them before the next step.
+        """The state between two steps, as described in saved_state. Arrays are not copies: write them before the next step.
 
         UsageError if the state of a part cannot be taken out.
         """

@@ -177,11 +177,11 @@ class SharedOutput:
         return self.source.deltas(ticks)
 
     def acquire(self) -> None:
-        """One reader of the source more."""
+        """Add a reader to the source."""
         self.source.acquire()
 
     def release(self) -> None:
-        """One reader of the source less."""
+        """Remove a reader from the source."""
         self.source.release()
 
 
@@ -192,7 +192,7 @@ _INPUTS = frozenset({"input", "inputs", "left", "right"})
 
 
 def plan_fingerprint(node: Node) -> tuple[Hashable, ...]:
-    """All that distinguishes a node from others, but for the nodes it reads."""
+    """The fingerprint of a node without its inputs: equal nodes with equal inputs deliver the same."""
     return (type(node), *(getattr(node, each.name) for each in fields(node) if each.name not in _INPUTS))
 
 

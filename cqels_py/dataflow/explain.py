@@ -1,4 +1,4 @@
-"""A registered query in words: windows, operators, the keys that joins probe, and the state of each operator."""
+"""A registered query as text: windows, operators, the keys that joins probe, and the state of each operator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cqels_py.plan.order import expires_fifo
 from cqels_py.plan.traverse import nodes_of
 
 _RATE = 1_000
-"""Estimates assume so many matching elements of a stream a second."""
+"""The number of matching elements a second of a stream that estimates assume."""
 _WORD = 8
 _PAIR = 44
 """Bytes of a pair in a transitive closure: its record, its places in the table of pairs and in the lists of work."""

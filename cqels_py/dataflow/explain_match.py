@@ -1,4 +1,4 @@
-"""MATCH in words: its automaton, the comparisons made by keys, and those made only when matches are formed."""
+"""MATCH as text: its automaton, the comparisons made by keys, and those made only when matches are formed."""
 
 from __future__ import annotations
 

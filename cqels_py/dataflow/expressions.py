@@ -78,7 +78,7 @@ class TextEvaluation:
 
     def __init__(self, program: ExpressionProgram, dictionary: TermStore, limits: Limits = NO_REPORTS) -> None:
         self._program = program
-        self._tell = limits.tell
+        self._report = limits.report
         self._exceeded: list[str] = []
         self._limits = Limits(limits.max_text, self._exceeded.append)
         self._dictionary = dictionary
@@ -117,7 +117,7 @@ class TextEvaluation:
         value = evaluate_program(self._program.instructions, row, now, self._limits)
         if self._exceeded:
             for reason in self._exceeded:
-                self._tell(f"{reason}: it is an error value in {self._program.text}{self._bindings(row)}")
+                self._report(f"{reason}: it is an error value in {self._program.text}{self._bindings(row)}")
             self._exceeded.clear()
         return value
 

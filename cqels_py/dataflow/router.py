@@ -1,4 +1,4 @@
-"""Which pattern a triple belongs to: all patterns of the queries on shared scans are matched in one pass, equal ones once.
+"""Matches triples with patterns: all patterns of the queries on shared scans are matched in one pass, equal ones once.
 
 Triples are routed by their predicate, so that the cost of a triple follows the patterns that it matches, not the number of queries.
 """
@@ -87,7 +87,7 @@ class Router:
         return number
 
     def remove(self, number: int) -> None:
-        """One scan less reads a pattern; without any it is matched no longer."""
+        """Remove a scan from a pattern; a pattern without scans is no longer matched."""
         self._scans[number] -= 1
         if not self._scans[number]:
             pattern = self._patterns[number]

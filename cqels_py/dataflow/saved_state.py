@@ -3,10 +3,10 @@
     Project                   the root
     Project/0:Join            its input
     Project/0:Join/1:Scan     the second input of that; a window's PARTITION BY is at …/partition
-    clock, arrivals, output   what all scans have in common, and what turns the root's changes into results
+    clock, arrivals, output   the clock and the counters of all scans; the operator that turns the root's changes into results
 
-None of it is code, so a file of it can be read safely, whoever wrote it. The contents of arrays are not validated: a checkpoint
-needs a digest that detects damage.
+It contains no code, so a file of it can be read safely even if its origin is unknown. The contents of arrays are not validated: a
+checkpoint needs a digest that detects damage.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class ScanReaders:
             self._timers.set(scan)
 
     def detach(self, reader: ScanReader) -> None:
-        """The query takes part no longer."""
+        """The query takes part in no more steps."""
         if self._readers.pop(reader.number, None) is None:
             return
         self._unparked.pop(reader.number, None)
@@ -83,7 +83,7 @@ class ScanReaders:
                 self._timers.cancel(scan)
 
     def affected(self, routed: RoutedBatch) -> list[ScanReader]:
-        """Who is to take part in a step, in the order in which they were attached."""
+        """The queries that a step affects, in the order in which they were attached."""
         scans = [scan for pattern in routed.matched_patterns() for scan in self._by_pattern.get(pattern, ())]
         scans += self._timers.due(routed)
         readers = dict(self._unparked)

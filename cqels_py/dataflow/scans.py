@@ -66,7 +66,7 @@ class Scan(SharedSource):
         if self._routed is not routed:
             delta = self._advance(routed, routed.matches(self.pattern))
             if delta is self._nothing and self._shared_scans.single_reader:
-                # No other query is going to ask.
+                # There is no other query.
                 return 0
             self._routed, self._changes = routed, len(delta.tick)
             self._chunks = (delta,) if self._changes else ()

@@ -45,7 +45,7 @@ class SharedScans:
         self.router = Router(dictionary)
         self.readers = ScanReaders()
         self.single_reader = True
-        """Then no step has to find the queries that it affects, and no scan keeps that it has not changed."""
+        """With a single query, steps need not determine the affected queries, nor scans whether they have changed."""
         self._only: tuple[ScanReader, ...] = ()
         self.shared_subplans: dict[Hashable, SharedSource] = {}
         self.caches: list[StepCache] = []
@@ -57,7 +57,7 @@ class SharedScans:
 
     @property
     def least_delay(self) -> int | None:
-        """By so much timers are later than the tick at which an operator sets them; None: none does."""
+        """The least delay, in microseconds, of a timer after the tick at which an operator sets it; None: no operator sets any."""
         return None if self._clock.timers is None else self._clock.timers.least_delay
 
     def next_instant(self) -> int:
@@ -94,7 +94,7 @@ class SharedScans:
         return self.router.route(batch, step, self._counter.take(batch, step))
 
     def affected(self, routed: RoutedBatch) -> Iterable[ScanReader]:
-        """Who is to take part in a step, in the order in which they were attached."""
+        """The queries that a step affects, in the order in which they were attached."""
         return self._only or self.readers.affected(routed)
 
     def end_step(self) -> None:
@@ -109,7 +109,7 @@ class SharedScans:
 
 
 class SharedSource:
-    """A source of deltas, or a part of one, that several operators and queries may read; without readers it is given up.
+    """A source of deltas, or a part of one, that several operators and queries may read; without readers it is removed.
 
     `key`: its fingerprint among the shared sub-plans; None for one that no other query can read.
     """
@@ -120,17 +120,17 @@ class SharedSource:
         self.key: Hashable = None
 
     def acquire(self) -> None:
-        """One reader more."""
+        """Add a reader."""
         self.readers += 1
 
     def release(self) -> None:
-        """One reader less."""
+        """Remove a reader."""
         self.readers -= 1
         if not self.readers:
             self.give_up()
 
     def give_up(self) -> None:
-        """Nobody reads it any more."""
+        """Called when the last reader has been removed."""
         if self.key is not None:
             del self._shared_scans.shared_subplans[self.key]
         self._release_inputs()

@@ -31,7 +31,7 @@ _ODD_KIND = {
     numbers.DOUBLE: kernel.HASHED_DOUBLE,
 }
 _ODD_DURATION = {XSD_DAY_TIME: kernel.HASHED_DAY_TIME, XSD_YEAR_MONTH: kernel.HASHED_YEAR_MONTH}
-"""Those that are added; an xsd:duration of both months and seconds is not."""
+"""The datatypes of durations that are added; an xsd:duration with both months and seconds is not."""
 _LITERAL = re.compile(r'^"((?:[^"\\]|\\.)*)"\^\^<(' + re.escape(XSD) + r"[A-Za-z]+)>$", re.DOTALL)
 _LARGEST = 1 << 126
 _EXACT = Context(prec=80)
@@ -110,9 +110,9 @@ class DictionaryValues:
         text = next((text for text in texts if text is not None and not _is_number(text)), None)
         if text is not None:
             self._reported = True
-            self._limits.tell(
+            self._limits.report(
                 f"SUM and AVG add numbers, and {_beginning(text)} is none: they are unbound for a group while it has such a value "
-                "(said once; the statistics count all)"
+                "(reported once; the statistics count all)"
             )
 
     def computed(self, deferred: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:
@@ -144,7 +144,7 @@ class DictionaryValues:
             if not is_longer(text, most):
                 return print_term(literal(text))
         error = too_long("GROUP_CONCAT", most)
-        self._limits.tell(f"{error}: it is unbound for a group of {len(parts):,} values, as long as that holds")
+        self._limits.report(f"{error}: it is unbound for a group of {len(parts):,} values, as long as that holds")
         return None
 
     def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

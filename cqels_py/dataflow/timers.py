@@ -25,7 +25,7 @@ Waiting = TypeVar("Waiting", bound=Timed)
 
 
 class Timers(Generic[Waiting]):
-    """Who waits for which point: a heap for time, and one for each stream whose elements or triples are counted.
+    """Waiting scans with the points they wait for: a heap for time, and one for each stream whose elements or triples are counted.
 
     Each stands there once, and perhaps too early, as `next_timer` moves on while it waits: then it is put back when it is due.
     """
@@ -36,7 +36,7 @@ class Timers(Generic[Waiting]):
         self.waiting: set[Waiting] = set()
 
     def set(self, timed: Waiting) -> None:
-        """Let it wait for its next timer, if it has one and does not wait already."""
+        """Add a scan, if it has a next timer and is not waiting already."""
         timer = timed.next_timer
         if timer is None or timer[1] == NEVER or timed in self.waiting:
             return
@@ -49,7 +49,7 @@ class Timers(Generic[Waiting]):
         heappush(heap, (point, next(self._numbers), timed))
 
     def cancel(self, timed: Waiting) -> None:
-        """It waits no longer."""
+        """Remove a scan."""
         if timed in self.waiting:
             self.waiting.remove(timed)
             for heap in self._heaps.values():
@@ -57,7 +57,7 @@ class Timers(Generic[Waiting]):
                 heapify(heap)
 
     def due(self, routed: RoutedBatch) -> list[Waiting]:
-        """Those whose points have been reached with this step; they wait no longer."""
+        """Remove and return the scans whose points have been reached with this step."""
         found: list[Waiting] = []
         for (measure, stream), heap in self._heaps.items():
             reached = routed.reached(measure, stream)

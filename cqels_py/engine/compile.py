@@ -21,15 +21,15 @@ from cqels_py.rewrites.entailment import Ontology, entail
 from cqels_py.validation import check_flag
 
 OPTIMISATIONS: tuple[str, ...] = (*(rule.__name__ for rule in (*OPTIONAL, *RULES)), *CHOICES)
-"""All that can be left out of a query's way, by name, without another answer: for tests, and to find an error."""
+"""The names of all optional steps. Without them answers are the same: for tests, and to find the cause of an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
     """A query that any engine can run, in any process: plain data, which can be pickled.
 
-    `text`: the query as it was written. `asked`: its algebra before any rewrite, with the answers of SERVICE. `plan`: what is
-    executed, with the warnings of analyses and planner. `ontology`: by which it was rewritten for entailment, if it was.
+    `text`: the query as it was written. `asked`: its algebra before any rewrite, with the answers of SERVICE. `plan`: its physical
+    plan, with the warnings of analyses and planner. `ontology`: by which it was rewritten for entailment, if it was.
     `without`: names of `OPTIMISATIONS` that were left out.
     """
 
@@ -67,7 +67,7 @@ def compile_query(
     """Compile a query's text; or compile a compiled query again, with other options, without parsing its text again.
 
     `source` names the text in messages. `changelog`: results of both signs. `service_timeout`: seconds that an endpoint of
-    SERVICE may be silent. `ontology`: the query also sees what follows by it (RDFS entailment). `without`: names of
+    SERVICE may be silent. `ontology`: the query also sees the triples that it entails (RDFS). `without`: names of
     `OPTIMISATIONS` to leave out.
     Raises QuerySyntaxError, UnsupportedQuery, DataError (of an endpoint), UsageError.
     """

@@ -1,8 +1,8 @@
-"""From the steps that make results to those who get them.
+"""Delivers results from the steps that make them to subscribers and sinks.
 
-A step collects the results of each query; they are delivered when it is complete and the engine's lock is free. One thread at a
-time delivers the results of a query, in order. Another thread that brings more of them leaves these to it, and does not wait for a
-subscriber that is at work. A subscriber that pushes elements, or lets a query leave, only notes that: the delivery goes on first.
+A step collects the results of each query; they are delivered when it is complete and the engine's lock has been released. One
+thread at a time delivers the results of a query, in order. A thread that makes more of them meanwhile leaves their delivery to it,
+and does not wait for its subscribers. Elements that a subscriber pushes are processed after the current delivery.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from cqels_py.sinks.protocol import Sink
 Subscriber = Callable[[ResultBatch], object]
 
 MOST_OF_A_STEP = 1 << 11
-"""Results of one query for whose delivery a step is interrupted: an arrival may have more of them than memory holds."""
+"""The results of one query that are collected in a step; with more, they are delivered within it, to bound memory."""
 MOST_BEHIND = 1 << 16
-"""Results left to the thread that is at work on a query's subscribers, from which on a thread that brings more waits for it."""
+"""The results that may be left to the delivering thread of a query; a thread that makes more waits for it (backpressure)."""
 
 
 class Delivery:
@@ -34,16 +34,16 @@ class Delivery:
         self.subscribers: tuple[Subscriber, ...] = ()
         self._sinks: tuple[Sink, ...] = ()
         self.lock = threading.RLock()
-        """Of the thread that delivers."""
+        """Held by the thread that delivers."""
         self.closed = False
         self.failures: dict[Subscriber, BaseException] = {}
-        """Exceptions of subscribers that nobody has taken yet; until then these get nothing more."""
+        """Exceptions of subscribers that have not been raised yet; these subscribers get nothing until then."""
         self._batches: deque[ResultBatch] = deque()
-        # Each is written by one thread at a time: by that in a step, and by that which delivers.
+        # `_added` is written by the thread in a step alone, `_delivered` by the delivering thread alone.
         self._added = self._delivered = 0
 
     def deliver(self, batch: ResultBatch) -> None:
-        """Results of the step at hand."""
+        """Collect results of the current step."""
         self._batches.append(batch)
         self._added += len(batch.time)
         self._pending.add(self)
@@ -52,15 +52,15 @@ class Delivery:
                 self.hand_out(wait=False)
 
     def fail(self, error: RunError) -> None:
-        """The query has lost its state in the middle of the step at hand."""
+        """The query has lost its state in the middle of the current step."""
         self._pending.failed.append((self, error))
 
     def is_behind(self) -> bool:
-        """Are there so many results that the thread that brings more of them waits for the one that delivers?"""
+        """Are so many results undelivered that a thread which makes more must wait for the delivering thread?"""
         return self._added - self._delivered > MOST_BEHIND
 
     def add_subscriber(self, subscriber: Subscriber, sink: Sink | None) -> None:
-        """From the next results on. `sink`: it is flushed when there are no more results."""
+        """Add a subscriber to the following results. `sink`: it is flushed when there are no more results."""
         self.subscribers = (*self.subscribers, subscriber)
         if sink is not None:
             self._sinks = (*self._sinks, sink)
@@ -77,19 +77,19 @@ class Delivery:
             yield from batch.columns
 
     def take_failures(self) -> list[BaseException]:
-        """The exceptions of subscribers since the last call; from now on all of them are called again."""
+        """The exceptions of subscribers since the last call; afterwards all subscribers are called again."""
         failures = list(self.failures.values())
         self.failures.clear()
         return failures
 
     def hand_out(self, *, wait: bool) -> None:
-        """Deliver the results that there are, unless another thread does so: then `wait` for it, or leave them to it."""
+        """Deliver the collected results. If another thread is delivering, `wait` for it, or leave them to it."""
         batches = self._batches
-        # Once more after the lock was given up: another thread may have found it taken at the last moment.
+        # Check again after releasing the lock: another thread may have added results while it was held.
         while batches and self.lock.acquire(blocking=wait):
             try:
                 while batches:
-                    # It stays among the live ones until all have it.
+                    # It stays in `live_ids` until all subscribers have it.
                     self._give(batches[0])
                     self._delivered += len(batches.popleft().time)
                 if self._sinks:
@@ -106,7 +106,7 @@ class Delivery:
                 try:
                     subscriber(batch)
                 except BaseException as error:
-                    # Also an exception that is to end the program: first the delivery is completed.
+                    # Also KeyboardInterrupt and SystemExit: the delivery is completed first.
                     failures[subscriber] = error
 
     def _flush(self) -> None:
@@ -119,22 +119,22 @@ class Delivery:
 
 
 class PendingDeliveries:
-    """The queries with results of complete steps, and the threads in which subscribers are at work."""
+    """The queries with results of complete steps, and the threads in which subscribers are running."""
 
     def __init__(self) -> None:
         self._deliveries: list[Delivery] = []
         self.threads: set[int] = set()
-        """Those in which subscribers are at work."""
+        """The threads in which subscribers are running."""
         self.failed: list[tuple[Delivery, RunError]] = []
-        """Queries that have lost their state, until they are forgotten."""
+        """Queries that have lost their state, until they are unregistered."""
 
     def add(self, delivery: Delivery) -> None:
-        """The step at hand has results of it."""
+        """The query has results in the current step."""
         if not self._deliveries or self._deliveries[-1] is not delivery:
             self._deliveries.append(delivery)
 
     def take(self) -> Sequence[Delivery]:
-        """Those of the steps so far, for the thread that has the engine's turn."""
+        """Remove and return the queries with results; called by the thread that holds the engine's `_turn`."""
         if not self._deliveries:
             return ()
         deliveries, self._deliveries = self._deliveries, []
@@ -160,7 +160,7 @@ class PendingDeliveries:
     def deliver(self, deliveries: Sequence[Delivery]) -> list[BaseException]:
         """Deliver the results; returns the exceptions of subscribers."""
         thread, failures = threading.get_ident(), list[BaseException]()
-        # Without the context manager above, which a single element would notice.
+        # Not `with self.here()`: a context manager is a noticeable part of the time of a single element.
         self.threads.add(thread)
         try:
             for delivery in deliveries:

@@ -25,7 +25,7 @@ from cqels_py.engine.delivery import Delivery, PendingDeliveries
 from cqels_py.engine.options import Options
 from cqels_py.engine.query import Query
 from cqels_py.engine.registry import Registry
-from cqels_py.engine.reports import EngineReports, told_of
+from cqels_py.engine.reports import EngineReports, report_for
 from cqels_py.engine.result import Result
 from cqels_py.engine.services import TIMEOUT
 from cqels_py.engine.steps import Steps
@@ -54,16 +54,16 @@ _LOG = logging.getLogger("cqels_py")
 _COMPILING = "compiling kernels for this machine; this happens once and takes up to a minute"
 _REHEARSAL = ("cqels_py.rehearsal",)
 MOST_OF_A_TABLE = 1 << 16
-"""Rows of tables whose results are delivered when all of them have been processed."""
+"""The largest table, in rows, whose results are delivered only after all of it has been processed."""
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
 
 def _in_turn(method: Callable[Concatenate[Engine, Given], Answer]) -> Callable[Concatenate[Engine, Given], Answer]:
-    """The method as one call: those of other threads come before it or after it. Subscribers cannot call it.
+    """Makes the method exclusive: calls of other threads wait until it returns. Subscribers cannot call it.
 
-    Results that it has not delivered are delivered behind it.
+    Results that it has not delivered are delivered after it.
     """
 
     @wraps(method)
@@ -103,9 +103,9 @@ class Engine:
     taking in elements, until some have been taken. Everything that it raises on purpose is a CqelsError.
 
     Several threads may use an engine: their calls come one after the other, each as a whole. Subscribers are called when a step is
-    complete, by the thread whose call made the results, and other threads can push meanwhile; results that these bring for a query
-    whose subscriber is at work are delivered by the thread in which it is, in order. `statistics` and `Query.results` wait for
-    nobody, also not for a `run`.
+    complete, by the thread whose call made the results, and other threads can push meanwhile. If they make results for a query whose
+    subscriber is still running, its thread delivers these too, in order. `statistics` and `Query.results` never wait for another
+    thread, not even for a `run`.
     """
 
     def __init__(
@@ -133,9 +133,9 @@ class Engine:
             max_waiting,
         )
         self.dictionary = Dictionary()
-        # Of calls: that of one thread comes after that of another. Re-entrant, as callbacks may call the engine.
+        # Held for a whole call, so that calls of several threads follow one another. Re-entrant, as callbacks may call the engine.
         self._turn = threading.RLock()
-        # Of the state: held in steps, never while subscribers are called between them. Whoever has it waits for nothing else.
+        # Guards the state: held in steps, never while subscribers are called. A thread that holds it takes no other lock.
         self._lock = threading.RLock()
         self._steps = Steps(self._lock)
         self._pending = PendingDeliveries()
@@ -159,11 +159,11 @@ class Engine:
 
     @property
     def statistics(self) -> Statistics:
-        """A snapshot of the counts so far; it waits for nobody, also not for a `run`."""
+        """A snapshot of the counts so far. It never waits for another thread, not even for a `run`."""
         return self._counters.snapshot()
 
     def _undelivered(self) -> Iterator[Ids]:
-        """Ids of results that nobody has taken yet."""
+        """Ids of results that have not been taken yet."""
         for query in self._known:
             yield from query.live_ids()
 
@@ -182,7 +182,7 @@ class Engine:
         """Register a query, by its text or compiled (`engine.compile`); it sees elements that are pushed from now on.
 
         `source` names the text in messages. `static`: data of the default graph, one source or several; `static_graphs`:
-        named graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees what follows by the
+        named graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees triples inferred from the
         classes and properties of the static default graph. Raises QuerySyntaxError, UnsupportedQuery, DataError.
         """
         if self._pending.is_here():
@@ -215,7 +215,7 @@ class Engine:
             compiled = compile_query(compiled, ontology=ontology_of(data, self.dictionary))
             prepare(calls_of(compiled.plan), _announce)
         limits = Limits(
-            self._options.max_text, told_of(compiled.plan, self._reports.report), self._counters.add_no_numbers
+            self._options.max_text, report_for(compiled.plan, self._reports.report), self._counters.add_no_numbers
         )
         dataflow = Dataflow(compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits)
         query = Query(compiled, dataflow, self)
@@ -265,11 +265,11 @@ class Engine:
     ) -> None:
         """Replace the static data of a query, all of it, while it runs; the arguments are those of `register`.
 
-        The change is a tick of its own at the time of the last element, after all elements that were pushed before: subscribers see
-        at once what it makes true or false. (The last element of the query's streams; where others read what it constructs, of any
-        stream that leads to them too: in whatever order they were registered, they have moved on together.) Before the first
-        tick it only changes what that tick sees. Answers of SERVICE stay. After an error (DataError, UsageError, under
-        entailment UnsupportedQuery) the query has the data it had.
+        The change is a tick of its own at the time of the last element, after all elements that were pushed before: subscribers get
+        the results that become true or false at once. (The last element of the query's streams. If other queries read the stream
+        that it constructs, the last element of any of their streams too, in whatever order the queries were registered.) Before the
+        first tick there is no tick: the first one sees the new data. Answers of SERVICE stay. After an error (DataError, UsageError,
+        under entailment UnsupportedQuery) the query still has its former data.
         """
         self._steps.check_open()
         self._flush()
@@ -289,9 +289,9 @@ class Engine:
             self._runner.update_static(self._queries[query], data)
 
     def unregister(self, query: Query) -> None:
-        """Forget a query and its state; it gets no more results. Elements that were pushed before are answered first.
+        """Remove a query and its state; there are no more results of it. Elements that were pushed before are processed first.
 
-        A subscriber may call this too: then the query gets nothing more at once, also of the results at hand.
+        A subscriber may call this too: then the query's subscribers get no more results at once, not even the rest of this step's.
         """
         self._registry.check(query)
         if self._steps.ended is None:
@@ -316,10 +316,10 @@ class Engine:
         """One element: its triples (rdflib terms or N-Triples texts) at `time`, in microseconds since the epoch.
 
         `graph`: the IRI or blank node that names the element's graph, which GRAPH in a window asks for. No `time` where a query
-        takes it from the element itself (`@ :predicate`). An element with a term that is none is left out as a whole: DataError,
-        or with `on_error="skip"` a report. Its blank nodes are its own. A subscriber may push too: its elements wait until the
-        delivery at hand is complete. KeyboardInterrupt, and exceptions of subscribers, come when the step is complete, with its
-        results delivered; the engine can be used on.
+        takes it from the element itself (`@ :predicate`). An element with an invalid term is left out as a whole: DataError, or with
+        `on_error="skip"` a report. The scope of its blank nodes is the element. A subscriber may push too: its elements wait until
+        the current delivery is complete. KeyboardInterrupt, and exceptions of subscribers, are raised when the step is complete and
+        its results have been delivered; the engine remains usable.
         """
         try:
             texts = triple_texts(triples)
@@ -345,7 +345,7 @@ class Engine:
             self._deliver(deliveries, wrong)
 
     def _append(self, stream: str, texts: Sequence[bytes], time: int | None, graph: bytes | None) -> None:
-        """Take in an element, to be evaluated with all that wait."""
+        """Queue an element, to be processed with the others that wait."""
         if self._steps.ended is not None or self._overfull:
             self._check_room()
         streams = self._registry.streams
@@ -356,7 +356,7 @@ class Engine:
         if predicate is None:
             time = instant(time)
             if not LIKELY_FROM <= time < LIKELY_TO:
-                self._reports.doubt(stream, time)
+                self._reports.ask_unit(stream, time)
         elif time is not None:
             raise UsageError(
                 f"the time of <{stream}> is the property <{predicate}> of each element: push without time="
@@ -371,17 +371,17 @@ class Engine:
 
         Consecutive rows of one time and graph are an element. The table is in order of time, as far as `lateness` does not cover
         it: otherwise DataError names the first row that is not, and nothing is taken from the table. `sort=True` sorts the rows;
-        those of one time stay as they stand. A reader, which has no length, is consumed as it goes: elements that ended before a row
-        out of order have been processed; where it is to be sorted, it is read to its end first. Elements older than those pushed
-        before are late, and dropped and counted. After any other DataError the elements that ended before the wrong row have been
-        processed; the one that was open there is not, as the row may have been part of it. Exceptions of subscribers
-        come out between two parts of the table, and the rest of it is left out: `statistics` says how far it went.
-        Blank nodes belong to their elements, or to the `document` of this name: then a label is one node in all calls with it.
+        those of equal time keep their order. A reader, which has no length, is consumed part by part: elements that ended before a
+        row out of order have been processed; to be sorted, it is first read to its end. Elements older than those pushed before are
+        late: they are dropped and counted. After any other DataError the elements that ended before the wrong row have been
+        processed; the unfinished element is left out, as the row may have been part of it. Exceptions of subscribers are raised
+        between two parts of the table, and the rest of it is left out: `statistics` shows how far it got. The scope of blank nodes
+        is their element, or the `document` of this name: then a label is one node in all calls with it.
         """
         self._steps.check_open()
         scope = None if document is None else scope_of_document(document)
         if scope is not None and self._blank_nodes == ELEMENT:
-            raise UsageError("blank nodes belong to their elements alone, as the engine was told: leave document= out")
+            raise UsageError('the engine was made with blank_nodes="element": leave document= out')
         if not hasattr(table, "__arrow_c_stream__"):
             raise UsageError(
                 f"push_batch takes an Arrow table or reader, not {type(table).__name__}; push takes triples"
@@ -390,7 +390,7 @@ class Engine:
         self._flush()
         stream = str(stream)
         with self._script.working_on(Table(stream, table)):
-            # Others can push while subscribers have the results of a small table; in between they cannot.
+            # Other threads can push while subscribers get the results of a small table, but not between the parts of a large one.
             small = getattr(table, "num_rows", MOST_OF_A_TABLE + 1) <= MOST_OF_A_TABLE
             opening = self._opening(stream, self._registry.streams.time_predicates.get(stream), self._reports.malformed)
             for batch in table_in_order(table, opening, scope, self._options.lateness, sort=sort):
@@ -471,7 +471,7 @@ class Engine:
         (`sources.protocol`). `threads` 2: files are read ahead by a second thread, with the same results; 1: all is done by this
         one; without it, 2 where that pays. `time_predicates`: of streams whose elements carry their times, where no query says so
         (`@ :predicate`). `progress` is called with the statistics after each batch. An exception of it, or of a subscriber, ends the
-        reading; the engine can be used on.
+        reading; the engine remains usable.
         """
         self._steps.check_open()
         sources = by_iri(sources, "the argument of run", "source")
@@ -525,19 +525,19 @@ class Engine:
             blank_nodes=self._blank_nodes,
             graphs=stream in self._registry.streams.graphs_asked,
             contexts=self._options.contexts,
-            doubt=partial(self._reports.doubt, stream),
+            on_questionable_time=partial(self._reports.ask_unit, stream),
         )
 
     # --- processing -----------------------------------------------------------------------------------------------
 
     def _evaluate(self) -> list[DataError]:
-        """Process the elements that were pushed; returns the errors of those that are left out. In one's turn."""
+        """Process the elements that were pushed; returns the errors of those that are left out. The caller holds `_turn`."""
         count = len(self._pushed)
         if not count:
             return []
         pushed = self._script.input = self._pushed[:count]
         batch, wrong = elements_of_pushed(pushed, self.dictionary, self._elements + 1)
-        # Not before: an interruption while terms are looked up loses no elements.
+        # Only now: an interruption while terms are looked up loses no elements.
         self._elements += count
         del self._pushed[:count]
         self._process(batch)
@@ -546,7 +546,7 @@ class Engine:
 
     @undisturbed
     def _process_part(self, batch: ElementBatch, *, deliver: bool = True) -> None:
-        """A part of a table or of sources; then elements that subscribers have pushed meanwhile."""
+        """Process a part of a table or of sources; then the elements that subscribers have pushed meanwhile."""
         if self._overfull:
             self._check_room()
         self._process(batch)
@@ -624,12 +624,12 @@ class Engine:
 
 @cache
 def _announce() -> None:
-    """Once: somebody waits for the first results."""
+    """Log once in a process that kernels are being compiled."""
     _LOG.warning(_COMPILING)
 
 
 def _called_by_subscriber(method: str) -> UsageError:
-    return UsageError(f"{method}() cannot be called by a subscriber, in the middle of results; push() can")
+    return UsageError(f"{method}() cannot be called by a subscriber while results are delivered; push() can")
 
 
 __all__ = ["CqelsError", "Engine", "Query", "Result", "Statistics"]

@@ -48,7 +48,7 @@ class Options:
         check_blank_nodes(self.blank_nodes)
 
     def for_script(self) -> Mapping[str, Any]:
-        """Those that a rehearsal of the program needs."""
+        """The options that a rehearsal of the program needs."""
         return {
             "lateness": self.lateness,
             "batch": self.batch,

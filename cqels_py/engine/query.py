@@ -1,4 +1,4 @@
-"""A registered query, as a program sees it: its question, its plan and its results."""
+"""A registered query, as a program sees it: its properties, its plan and its results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Kind = TypeVar("Kind")
 
 
 class QueryHost(Protocol):
-    """The engine, as far as its queries need it. `_lock`: held in steps."""
+    """The part of the engine that its queries use. `_lock`: held in steps."""
 
     dictionary: Dictionary
     _pending: PendingDeliveries
@@ -60,7 +60,7 @@ class Query:
         self.compiled = compiled
         self.plan = compiled.plan
         self._host = host
-        # None once it has been closed: its state goes, also if somebody holds on to the query.
+        # None once the query has been closed: its state is freed even if the program still refers to the query.
         self._dataflow: Dataflow | None = dataflow
         self._explanation = ""
         self._waiting = WaitingResults(self._decode, host._max_waiting, host._overfull)
@@ -104,26 +104,26 @@ class Query:
 
     @property
     def dropped(self) -> int:
-        """Results that do not wait for `results()` any more: of a query that other queries read, only the last ones do."""
+        """The number of results that were dropped before `results()` took them: only for a query that other queries read."""
         return self._waiting.dropped
 
     def subscribe(self, callback: Callable[[Result], object], *, on_error: str = "raise") -> None:
         """Call back with every result, one by one: those that wait now, and all from now on.
 
-        Callbacks are called by the thread whose call made the results, when its step is complete; but where a callback of this query
-        is at work in another thread, that one goes on with them.
-        `on_error` "raise": an exception of the callback comes out of the engine's method that made the results, once all others
-        have theirs; until then this callback is not called again. An exception about results that wait comes out of this method:
-        then the callback is not subscribed, and the others still wait. "report": an exception is counted in the engine's
-        statistics and reported as a RunError with the exception as its cause; the callback is called with the next result.
-        An exception that is no Exception, such as KeyboardInterrupt and SystemExit, is raised with either.
+        Callbacks are called by the thread whose call made the results, when its step is complete. If a callback of this query is
+        still running in another thread, that thread delivers these results too.
+        `on_error` "raise": an exception of the callback is raised by the engine's method that made the results, once all other
+        subscribers have got them; until then this callback is not called again. An exception about results that were waiting is
+        raised by this method: then the callback is not subscribed, and the remaining results still wait. "report": an exception is
+        counted in the engine's statistics and reported as a RunError with the exception as its cause; the callback is called with
+        the next result. KeyboardInterrupt, SystemExit and others that are no `Exception` are raised with either.
         """
         callback = self._checked(callback, "a Result", on_error)
 
         def each(batch: ResultBatch) -> None:
             for result in self._decode(batch):
                 callback(result)
-                # The callback itself may have ended the query.
+                # The callback itself may have unregistered the query.
                 if self.delivery.closed:
                     return
 
@@ -135,7 +135,7 @@ class Query:
         The engine's `dictionary` decodes the ids, in the callback.
         """
         callback = self._checked(callback, "a ResultBatch", on_error)
-        # Each subscription is one, whatever it calls.
+        # Two subscriptions of one function are different ones.
         self._add(partial(callback), self._waiting.batches(), callback)
 
     def write_to(self, sink: Sink) -> None:
@@ -149,7 +149,7 @@ class Query:
         self._add(sink.write, self._waiting.batches(), sink.write, sink)
 
     def results(self) -> Iterator[Result]:
-        """The results since the last call, as long as nobody has subscribed: then UsageError.
+        """The results since the last call. UsageError if the query has subscribers, which get all results.
 
         Of a CONSTRUCT query that other queries read, only the last 65,536 wait; `dropped` counts the others.
         """
@@ -164,13 +164,13 @@ class Query:
             return f"memory: {self.memory}\n\n{plan}\nblank nodes\n  {explained(self._host._blank_nodes)}\n"
 
     def update_static(self, **data: Any) -> None:
-        """Other static data from now on: `static` and `static_graphs`, as `Engine.update_static` has it."""
+        """Replace the static data of the query; see `Engine.update_static`."""
         self._host.update_static(self, **data)
 
     # --- for the engine -----------------------------------------------------------------------------------------------
 
     def keep_only_last(self, only: bool) -> None:
-        """Do others read the results as elements? Then perhaps nobody ever asks for them here."""
+        """Do other queries read the results as elements? Then the program may never take them here."""
         self._waiting.only_last = only
 
     def live_ids(self) -> Iterable[Ids]:
@@ -214,7 +214,7 @@ class Query:
         callback: Callable[[Kind], object],
         sink: Sink | None = None,
     ) -> None:
-        """Subscribe, from the results that wait on; also those that the callback itself brings about."""
+        """Subscribe, beginning with the results that wait, and those that the callback itself causes."""
         delivery, closed = self.delivery, self.delivery.closed
         try:
             with self._host._pending.here(), delivery.lock:

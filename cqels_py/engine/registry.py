@@ -69,20 +69,20 @@ class Registry:
         self._chaining.ordered([*self.queries, query])
 
     def add(self, query: Query, running: RunningQuery) -> None:
-        """Register a query."""
+        """Add a query."""
         if query.form == "CONSTRUCT":
             running.feed = ConstructedStream(Construction(query.template, self._dictionary))
         self.queries[query] = running
         self._changed()
 
     def remove(self, query: Query) -> None:
-        """The query is no longer registered."""
+        """Remove a query."""
         self.queries.pop(query).detach()
         self._chaining.forget(query)
         self._changed()
 
     def connect(self, query: Query, stream: str) -> None:
-        """From now on the results of the query are elements of the stream."""
+        """Connect the results of the query to a stream, as its elements."""
         self._chaining.connect(query, stream, list(self.queries))
         self._changed()
 
@@ -91,7 +91,7 @@ class Registry:
         return [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
 
     def running(self) -> list[RunningQuery]:
-        """The queries, each behind those that construct its streams."""
+        """The queries in topological order: each after those that construct its streams."""
         return [self.queries[query] for query in self._chaining.ordered(list(self.queries))]
 
     def _changed(self) -> None:

@@ -10,60 +10,62 @@ from functools import partial
 
 from cqels_py.engine.options import Options
 from cqels_py.errors import CqelsError, DataError, RunError
-from cqels_py.formats.times import doubt
+from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.statistics import Counters
 
 _LOG = logging.getLogger("cqels_py")
 IN_FULL = 10
-"""So many reports are told as they come."""
+"""The number of reports that are shown in full, as they come."""
 EVERY = 60.0
-"""Seconds between those that are told afterwards."""
+"""Seconds between those that are shown afterwards."""
 
 
-def told_of(plan: Plan, report: Callable[[CqelsError], None]) -> Callable[[str], None]:
+def report_for(plan: Plan, report: Callable[[CqelsError], None]) -> Callable[[str], None]:
     """Reports of a query: to be called with messages. On Spark it is part of a state, and pickled."""
-    return partial(_tell, plan.title, report)
+    return partial(_report_data_error, plan.title, report)
 
 
-def _tell(title: str, report: Callable[[CqelsError], None], message: str) -> None:
+def _report_data_error(title: str, report: Callable[[CqelsError], None], message: str) -> None:
     report(DataError(f"{title}: {message}"))
 
 
 class Reports:
     """The first few reports in full, then one a minute with the count: a stream can be late for hours.
 
-    `tell` gets the messages. `clock`: seconds.
+    `show` gets the messages. `clock`: seconds.
     """
 
-    def __init__(self, tell: Callable[[str], object], clock: Callable[[], float] = time.monotonic) -> None:
-        self._tell = tell
+    def __init__(self, show: Callable[[str], object], clock: Callable[[], float] = time.monotonic) -> None:
+        self._show = show
         self._clock = clock
         self._count = 0
-        self._told = 0
+        self._shown = 0
         self._next = 0.0
 
     def __call__(self, report: object) -> None:
         self._count += 1
         if self._count <= IN_FULL:
-            self._say(str(report))
+            self._show_in_full(str(report))
         elif self._count == IN_FULL + 1:
-            self._tell("… further reports are counted, not shown, but for one a minute")
+            self._show("… further reports are counted, not shown, but for one a minute")
         elif self._clock() >= self._next:
-            self._say(f"{report} ({self._count:,} reports in all, {self._untold:,} since the last one shown)")
+            self._show_in_full(
+                f"{report} ({self._count:,} reports in all, {self._not_shown:,} since the last one shown)"
+            )
 
     def close(self) -> None:
-        """Tell how many there were, if some have not been told."""
-        if self._untold:
-            self._say(f"{self._count:,} reports in all, {self._untold:,} since the last one shown")
+        """Show how many there were, if some have not been shown."""
+        if self._not_shown:
+            self._show_in_full(f"{self._count:,} reports in all, {self._not_shown:,} since the last one shown")
 
     @property
-    def _untold(self) -> int:
-        return self._count - self._told
+    def _not_shown(self) -> int:
+        return self._count - self._shown
 
-    def _say(self, message: str) -> None:
-        self._tell(message)
-        self._told = self._count
+    def _show_in_full(self, message: str) -> None:
+        self._show(message)
+        self._shown = self._count
         self._next = self._clock() + EVERY
 
 
@@ -75,7 +77,7 @@ def logged(log: logging.Logger) -> Reports:
 class EngineReports:
     """The reports of an engine: input that was left out, failed subscribers, warnings of queries.
 
-    Reports about a step are `due` when it is complete, and are told outside of the engine's lock.
+    Reports about a step are `due` when it is complete, and are given to `report` outside of the engine's lock.
     """
 
     def __init__(self, options: Options, counters: Counters) -> None:
@@ -84,7 +86,7 @@ class EngineReports:
         self.report = options.report if options.report is not None else logged(_LOG)
         self.due: deque[DataError] = deque()
         # Streams whose times seem to be meant in another unit.
-        self._doubted: set[str] = set()
+        self._asked: set[str] = set()
 
     def warn(self, plan: Plan) -> None:
         """The warnings of a query, to the logger, unless reports go elsewhere."""
@@ -93,7 +95,7 @@ class EngineReports:
                 _LOG.warning("%s%s", f"{plan.name}: " if plan.name else "", warning)
 
     def late(self, dropped: int) -> None:
-        """So many late elements of the step at hand were dropped."""
+        """Count elements of the current step that were dropped as late."""
         elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
         self.due.append(
             DataError(
@@ -102,14 +104,14 @@ class EngineReports:
             )
         )
 
-    def doubt(self, stream: str, time: int) -> None:
+    def ask_unit(self, stream: str, time: int) -> None:
         """Ask once a stream whether an integer time was meant in another unit; perhaps in a thread that reads ahead."""
-        if stream not in self._doubted and (question := doubt(time)) is not None:
-            self._doubted.add(stream)
+        if stream not in self._asked and (question := unit_question(time)) is not None:
+            self._asked.add(stream)
             self.due.append(DataError(f"<{stream}>: {question}"))
 
     def report_due(self, failures: list[BaseException]) -> None:
-        """Tell the reports of steps; exceptions of the report are added to `failures`."""
+        """Make the reports that are due; exceptions of `report` are added to `failures`."""
         try:
             while self.due:
                 self.report(self.due.popleft())

@@ -15,7 +15,7 @@ from cqels_py.errors import DataError
 from cqels_py.sources.sparql_protocol import Solution, select
 
 TIMEOUT = 30.0
-"""Seconds that an endpoint may be silent."""
+"""The default timeout of an endpoint, in seconds without an answer."""
 
 _ANSWERS = count(1)
 

@@ -9,7 +9,7 @@ from cqels_py.errors import CqelsError, RunError
 
 
 class Steps:
-    """Inside of `with steps:` the state of all queries changes, and nobody else sees it. An error there ends the engine.
+    """Inside of `with steps:` the state of all queries changes, and no other thread sees it. An error there ends the engine.
 
     The `lock` is the state's, which a step holds.
     """
@@ -17,7 +17,7 @@ class Steps:
     def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
         self.busy = False
-        """Is a step at work? To the thread that has the engine's turn: its own."""
+        """Is a step being executed? For the thread that holds the engine's `_turn` this is its own step."""
         self.ended: CqelsError | None = None
         """Why the engine takes in no more elements."""
 

@@ -30,7 +30,7 @@ class StreamChaining:
             raise
 
     def forget(self, query: Query) -> None:
-        """The query has left."""
+        """The query has been unregistered."""
         self._asked = [pair for pair in self._asked if pair[0] is not query]
 
     def fed_by(self, query: Query, read: Iterable[str]) -> list[str]:
@@ -55,8 +55,8 @@ class StreamChaining:
         if order is None:
             names = ", ".join(f"<{stream}>" for stream in sorted(fed))
             raise UsageError(
-                f"queries cannot read what they bring about themselves, also not through others: {names} would be fed in a "
-                "circle; give the query, or the stream, another name"
+                f"queries cannot read their own results, directly or through other queries: {names} would be fed in a "
+                "cycle; give the query, or the stream, another name"
             )
         return [queries[at] for at in order]
 
@@ -72,7 +72,7 @@ class StreamChaining:
                 more = set(self.fed_by(reader, {s for each in queries for s in each.streams})) - fed
                 fed |= more
                 waiting |= more
-        # And where all that comes from: of what other queries feed nothing has been told yet when this one runs ahead of them.
+        # And the streams from which the queries that feed these derive their elements: those queries may run later than this one.
         waiting = found | fed
         found = set()
         while waiting:

@@ -1,4 +1,4 @@
-"""Results that nobody has taken yet."""
+"""Results that have not been taken yet."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cqels_py.batches.results import ResultBatch, detached, last_rows
 from cqels_py.engine.result import Result
 
 MOST_WAITING = 1_000_000
-"""Results of a query that wait, before the engine takes in no more elements."""
+"""The default number of results of a query that may wait; with more, the engine accepts no more elements."""
 MOST_OF_A_FEED = 1 << 16
-"""Results that wait of a query whose results other queries read: perhaps nobody asks for them here."""
+"""The number of results that wait of a query that other queries read; older ones are dropped: the program may never ask for them."""
 
 
 class WaitingResults:
@@ -31,7 +31,7 @@ class WaitingResults:
         self._most = most
         self._overfull = overfull
         self._batches: deque[ResultBatch] = deque()
-        # The first batch, decoded, as far as it has not been taken.
+        # The decoded results of the first batch that have not been taken yet.
         self._begun: deque[Result] = deque()
         self._count = 0
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class WaitingResults:
                 self._overfull.add(self)
 
     def close(self) -> None:
-        """Nothing more is added; the engine need not wait for those who take the rest."""
+        """Nothing more is added; the remaining results can still be taken, and do not stop the engine."""
         self._overfull.discard(self)
 
     def results(self) -> Iterator[Result]:
@@ -99,7 +99,7 @@ class WaitingResults:
     def _drop_oldest(self) -> None:
         while (excess := self._count - MOST_OF_A_FEED) > 0:
             oldest = self._remove_first()
-            # Of a batch that somebody has begun to take, the results that were not taken.
+            # The rest of the batch whose first results have been taken.
             untaken = len(self._begun) or len(oldest)
             left = min(untaken, len(oldest) - excess)
             self._begun.clear()

@@ -1,4 +1,4 @@
-"""The clock of a query: which instants are ticks, in which order.
+"""The clock of a query: it decides which instants are ticks, and their order.
 
 At one instant the ticks are, in this order: an expiry (unless an element arrives at that instant: then the expiry is part of
 that arrival's tick), the arrivals one by one, the boundary of windows with STEP together with the ends of sessions.
@@ -36,9 +36,9 @@ _NO_STREAMS = np.empty(0, np.int32)
 _NO_TRIPLES = np.zeros(1, np.int64)
 _FIRST_ROOM = 256
 _MOST_KEPT = 1 << 16
-"""Room for more ticks than these is freed at the end of a step."""
+"""The most ticks whose arrays are kept from step to step."""
 _MOST_BOUNDARIES = 100_000_000
-"""At most so many boundaries of a window that reports at each of them are passed at once."""
+"""The most boundaries that one step may pass of a window that reports at each of them."""
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ class _Sessions:
 
     @property
     def next_instant(self) -> int:
-        """That of the first end, if no more elements arrive."""
+        """The instant of the first end, if no more elements arrive."""
         ended = self.ended
         if len(ended):
             return int(ended[0])
@@ -165,7 +165,7 @@ class _Sessions:
 
     @property
     def ended(self) -> Points:
-        """Ends that have not been taken."""
+        """The ends that have not been taken yet."""
         return _joined(self._ended)
 
     @ended.setter
@@ -328,7 +328,7 @@ class TickClock(StateRecord):
             and self.timers.least_delay is None
             and (last := self.timers.last_instant) is not None
         ):
-            # Others have moved on to this instant.
+            # Other windows have moved on to this instant.
             self._now, self._started = max(self._now, last), True
         end = self._now
         if self._started:
@@ -338,7 +338,7 @@ class TickClock(StateRecord):
         return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now, limits, last=end)
 
     def _last_boundary(self, window: ClockedWindow) -> int:
-        """The first one at or after the last element."""
+        """The first boundary at or after the last element."""
         return int(window.bounds.boundary(np.array([self._now]))[0])
 
     @staticmethod
@@ -365,7 +365,7 @@ class TickClock(StateRecord):
                 self._exits[index].add(bounds.exit(mine))
 
     def _ended_sessions(self, ended_through: int, limits: Sequence[int]) -> tuple[Points, ...]:
-        """For each window; with STEP those that its last boundary has seen ended."""
+        """The ended sessions of each window; with STEP those that had ended at its last boundary."""
         found: list[Points] = []
         for index, (window, limit) in enumerate(zip(self._windows, limits, strict=True)):
             through = ended_through if window.bounds.eager else window.bounds.passed(limit)
@@ -441,7 +441,7 @@ class TickClock(StateRecord):
         return _merged(boundaries), ended
 
     def _last_boundaries(self, window: ClockedWindow, limit: int) -> Points:
-        """Those at or after the last element: mappings of other windows may have expired since, which the next boundary reports."""
+        """Boundaries at or after the last element: they report mappings of other windows that have expired since then."""
         bounds, first = window.bounds, self._last_boundary(window)
         assert bounds.step is not None
         if not any(w.bounds.of_time and w.bounds.eager for w in self._windows):
@@ -471,7 +471,7 @@ class TickClock(StateRecord):
 def _too_far(limit: int, following: int, step: int) -> RunError:
     return RunError(
         f"the time of the stream has gone from {following} to {limit} (microseconds since the epoch) at once, past more than"
-        f" {_MOST_BOUNDARIES:,} steps of {step} microseconds, each of which would be reported: is the last time one of another unit?"
+        f" {_MOST_BOUNDARIES:,} steps of {step} microseconds, each of which would be reported: is the last time in another unit?"
     )
 
 

@@ -32,16 +32,16 @@ class EventTimers:
 
     @property
     def next_instant(self) -> int:
-        """That of the first timer; NEVER if there is none."""
+        """The instant of the first timer; NEVER if there is none."""
         return self._waiting[0] if self._waiting else NEVER
 
     @property
     def last_instant(self) -> int | None:
-        """That of the last timer, if there is any."""
+        """The instant of the last timer, if there is any."""
         return max(self._waiting, default=None)
 
     def due(self, through: int) -> Points:
-        """Those at or before an instant, in order, each once; they are timers no more."""
+        """Remove and return the timers at or before an instant, in order, each once."""
         self._passed = through
         found: list[int] = []
         while self._waiting and self._waiting[0] <= through:
@@ -52,7 +52,7 @@ class EventTimers:
 
     @property
     def instants(self) -> Points:
-        """Those that wait."""
+        """The timers that are set."""
         return np.array(sorted(self._waiting), np.int64)
 
     @instants.setter

@@ -1,4 +1,4 @@
-"""The watermark: elements that are out of order by no more than the lateness are put in order; late data is dropped and counted."""
+"""The watermark: elements out of order by no more than the allowed lateness are sorted; late data is dropped and counted."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ class Watermark:
         return None if admitted.all() else admitted
 
     def advance(self, time: int) -> None:
-        """A promise from outside: no element before `time` will come."""
+        """Advance to `time`: the caller promises that no element before it will come."""
         self._greatest = max(self._greatest, time + self._lateness)

@@ -23,7 +23,7 @@ Points = npt.NDArray[np.int64]
 
 NEVER = np.iinfo(np.int64).max
 _BEFORE_ALL = -(1 << 62)
-"""Before the first element the clock stands at the least number, which has no boundary before it."""
+"""The clock's time before the first element: no boundary is before it."""
 
 
 class Measure(Enum):

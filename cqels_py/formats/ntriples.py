@@ -51,7 +51,7 @@ class Reading:
 
     `form`: kernel.BY_SUBJECT, BY_GRAPH or BY_LINE. `graphs`: whether the names of elements' graphs are needed.
     `time_predicate`: N-Triples text, or None. `source`: its name in messages. `numbered`: whether line numbers of the
-    text are meaningful. `per_element`: blank nodes belong to their elements, not to the source. `doubt`: called once
+    text are meaningful. `per_element`: blank nodes belong to their elements, not to the source. `on_questionable_time`: called once
     with an integer time of a table that seems to be in another unit.
     """
 
@@ -62,7 +62,7 @@ class Reading:
     numbered: bool = True
     per_element: bool = False
     graphs: bool = False
-    doubt: Callable[[int], object] | None = None
+    on_questionable_time: Callable[[int], object] | None = None
 
 
 class Tokenizer:

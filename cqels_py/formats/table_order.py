@@ -14,7 +14,7 @@ from cqels_py.batches.rearrange import concatenate_elements, take_elements
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
 from cqels_py.formats.tabular import times_of_column
-from cqels_py.formats.times import FAR, doubtful
+from cqels_py.formats.times import FAR, questionable
 from cqels_py.functions.dates import instant_text
 
 Times = npt.NDArray[np.int64]
@@ -24,8 +24,8 @@ class OrderCheck:
     """Checks the times of consecutive rows, part by part. DataError for the first that is more than `lateness` before
     an earlier one.
 
-    Invalid times are ignored. `unit`: the word for what is counted, from 1: "row" or "element". `taken`: for the
-    message, what happened to the rows before the wrong one.
+    Invalid times are ignored. `unit`: the word for the numbered items, from 1: "row" or "element". `taken`: a sentence
+    for the message about the rows before the wrong one.
     """
 
     def __init__(self, lateness: int, unit: str, taken: str) -> None:
@@ -64,7 +64,7 @@ class OrderCheck:
         by = f" by more than the lateness of {self._lateness} microseconds" if self._lateness else ""
         raise DataError(
             f"the time {_shown(time)} is before that of {self._unit} {before_at or self._newest_at}, {_shown(before)}{by}: a table "
-            f"is in order of time. sort=True sorts it; Engine(lateness=…) waits for late ones. {self._taken}",
+            f"is in order of time. sort=True sorts it; Engine(lateness=…) accepts late rows. {self._taken}",
             Place(at, None, self._unit),
         )
 
@@ -94,7 +94,7 @@ def with_times(table: pa.Table, times: Times) -> pa.Table:
     """The table with texts of times replaced by timestamps. Unchanged if one of them has to be reported."""
     place = table.schema.names.index("time")
     is_text = table.schema.field(place).type in (pa.string(), pa.large_string())
-    if not is_text or not len(times) or times.min() <= -FAR or times.max() >= FAR or len(doubtful(times)):
+    if not is_text or not len(times) or times.min() <= -FAR or times.max() >= FAR or len(questionable(times)):
         return table
     return table.set_column(place, "time", pa.array(times, pa.timestamp("us")))
 

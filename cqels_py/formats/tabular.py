@@ -26,7 +26,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ntriples import ELEMENT_BITS, Reading
-from cqels_py.formats.times import EXPECTED, FAR, NO_TIME, doubtful, is_integer, times_of_ids, times_of_texts
+from cqels_py.formats.times import EXPECTED, FAR, NO_TIME, is_integer, questionable, times_of_ids, times_of_texts
 from cqels_py.formats.triples import is_node
 from cqels_py.kernels.text.tokenizer import BY_GRAPH
 from cqels_py.kernels.values.positions import misplaced
@@ -74,7 +74,7 @@ def elements_from_arrow(
     graphs: bool = False,
     numbers: npt.NDArray[np.int64] | None = None,
     look: Callable[[npt.NDArray[np.int64]], None] | None = None,
-    doubt: Callable[[int], object] | None = None,
+    on_questionable_time: Callable[[int], object] | None = None,
 ) -> Iterator[ElementBatch]:
     """The elements of an Arrow table, a RecordBatchReader, or anything that exports Arrow's C stream (Polars, DuckDB,
     pandas).
@@ -84,10 +84,18 @@ def elements_from_arrow(
     readers must not use the same; without it, the dictionary assigns one. `graphs`: whether the names of elements'
     graphs are needed. DataError names the row (from 1, or by `numbers`) of malformed input after `where`, unless
     `malformed` handles it. `look` gets the times of the rows, part by part, before these are read; an exception from it
-    ends the reading. `doubt`: see `Reading`.
+    ends the reading. `on_questionable_time`: see `Reading`.
     """
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
-    reading = Reading(BY_GRAPH, stream, predicate, where, per_element=per_element, graphs=graphs, doubt=doubt)
+    reading = Reading(
+        BY_GRAPH,
+        stream,
+        predicate,
+        where,
+        per_element=per_element,
+        graphs=graphs,
+        on_questionable_time=on_questionable_time,
+    )
     is_table = isinstance(table, pa.Table)
     source = table if is_table else exported(table)
     _check_columns(source.schema.names, reading, None)
@@ -336,7 +344,7 @@ class _RowReader:
         numbers: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self._reading = reading
-        self._doubt = reading.doubt
+        self._on_questionable_time = reading.on_questionable_time
         self._row_numbers = numbers
         self._dictionary = dictionary
         self._malformed = malformed
@@ -391,9 +399,13 @@ class _RowReader:
             for row in wrong.tolist():
                 errors[int(lines[row])] = self._error(_no_time(columns["time"], row), int(lines[row]))
             columns, lines, time = _without(wrong, columns), np.delete(lines, wrong), np.delete(time, wrong)
-        if self._doubt is not None and "time" in columns and (found := _doubtful(columns["time"], time)) is not None:
-            self._doubt(found)
-            self._doubt = None
+        if (
+            self._on_questionable_time is not None
+            and "time" in columns
+            and (found := _questionable_time(columns["time"], time)) is not None
+        ):
+            self._on_questionable_time(found)
+            self._on_questionable_time = None
         out = np.empty((len(self._open), len(lines)), np.int64)
         out[3] = self._numbers(time, columns.get("graph"))
         out[4], out[5] = time, lines
@@ -632,12 +644,12 @@ def times_of_column(column: pa.Array) -> npt.NDArray[np.int64]:
     return found
 
 
-def _doubtful(column: pa.Array, times: npt.NDArray[np.int64]) -> int | None:
+def _questionable_time(column: pa.Array, times: npt.NDArray[np.int64]) -> int | None:
     """The first integer time of a column that seems to be in another unit."""
     kind = column.type
     if kind not in _STRINGS and not pa.types.is_integer(kind):
         return None
-    places = doubtful(times)
+    places = questionable(times)
     if len(places) and (kind not in _STRINGS or is_integer(column[places[0].item()].as_py())):
         return times.item(places[0])
     return None

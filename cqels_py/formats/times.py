@@ -25,7 +25,7 @@ GENERATED_AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
 EXPECTED = 'expected a time like "2013-01-01T15:18:10Z", or an integer of microseconds since the epoch'
 
 LIKELY_FROM, LIKELY_TO = 315_532_800_000_000, 7_258_118_400_000_000
-"""Microseconds of the years 1980 and 2200. Times in between are never doubted."""
+"""Microseconds of the years 1980 and 2200. There is no question about times between them."""
 # For each other unit: how many microseconds make how many of the unit.
 _UNITS = {"seconds": (1_000_000, 1), "milliseconds": (1_000, 1), "nanoseconds": (1, 1_000)}
 _RANGES = {name: (LIKELY_FROM * of // each, LIKELY_TO * of // each) for name, (each, of) in _UNITS.items()}
@@ -94,13 +94,13 @@ def time_of_text(text: str) -> int:
     return time if -FAR < time < FAR else NO_TIME
 
 
-def doubt(time: int) -> str | None:
+def unit_question(time: int) -> str | None:
     """A question if an integer time seems to be in another unit: outside of 1980 to 2200 as microseconds, but inside in
     that unit.
 
-    >>> doubt(1714564800)
+    >>> unit_question(1714564800)
     '1714564800: seconds? as microseconds it is 1970-01-01T00:28'
-    >>> doubt(1_000_000)
+    >>> unit_question(1_000_000)
     """
     for name, (low, high) in _RANGES.items():
         if low <= time < high:
@@ -110,8 +110,8 @@ def doubt(time: int) -> str | None:
     return None
 
 
-def doubtful(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The positions of the times (n) that `doubt` asks about."""
+def questionable(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The positions of the times (n) that `unit_question` asks about."""
     if not len(times) or (times.min() >= LIKELY_FROM and times.max() < LIKELY_TO) or times.max() < _LEAST:
         return np.empty(0, np.int64)
     asked = np.zeros(len(times), np.bool_)

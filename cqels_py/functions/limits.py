@@ -11,20 +11,20 @@ MAX_TEXT = 64 << 20
 """The default limit in bytes of UTF-8."""
 
 
-def _nobody(_: object) -> None:
+def _ignore(_: object) -> None:
     """The default callback: ignores its argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`max_text`: bytes of a text in UTF-8. `tell` gets a message for each error value that is due to a limit.
+    """`max_text`: bytes of a text in UTF-8. `report` gets a message for each error value that is due to a limit.
 
     It also gets one for the first value that SUM and AVG cannot add; `count` gets the number of such values.
     """
 
     max_text: int = MAX_TEXT
-    tell: Callable[[str], None] = _nobody
-    count: Callable[[int], None] = _nobody
+    report: Callable[[str], None] = _ignore
+    count: Callable[[int], None] = _ignore
 
 
 NO_REPORTS = Limits()

@@ -71,7 +71,7 @@ def _call(name: str, arguments: list[Term | None], limits: Limits) -> Term | Non
         if len(found.text) > limits.max_text >> 2 and is_longer(found.text, limits.max_text):
             raise too_long(name, limits.max_text)
     except LimitExceeded as error:
-        limits.tell(str(error))
+        limits.report(str(error))
         return None
     except ExpressionError:
         return None

@@ -1,4 +1,4 @@
-"""The rows of several inputs in the order in which they arrived: for operators to which this order means something."""
+"""Merges the rows of several inputs in order of arrival, for operators whose answer depends on this order."""
 
 from __future__ import annotations
 

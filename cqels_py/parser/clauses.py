@@ -342,7 +342,7 @@ class _Lifter:
         period, offset = self._period
         if self._result.matches:
             raise self._source.refusal(
-                "COMPUTED EVERY beside MATCH is not supported: a match is told at its last event; leave COMPUTED EVERY out",
+                "COMPUTED EVERY beside MATCH is not supported: a match is reported at its last event; leave COMPUTED EVERY out",
                 offset,
             )
         self._result.windows = [self._with_period(window, period, offset) for window in self._result.windows]

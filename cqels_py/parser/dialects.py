@@ -28,7 +28,7 @@ DEFAULTS: dict[Dialect, Defaults] = {
 
 
 class Clause(Enum):
-    """The kinds of window clauses, as an error would show them."""
+    """The window clauses of each dialect, as messages show them."""
 
     INLINE = "STREAM <stream> [RANGE 10s] {…}"
     BLOCK = "FROM NAMED WINDOW <w> ON <stream> [RANGE 10s] and WINDOW <w> {…}"

@@ -1,8 +1,8 @@
 """rdflib's SPARQL grammar: text → parse tree, and errors with their place and the tokens that were expected.
 
-The grammar is loaded a second time, as a copy of our own, because some things are set differently in it and nobody
-else's use of rdflib shall notice: numbers keep their lexical form (rdflib turns `-1e3` into -1000.0), a sign that
-touches its number belongs to it (SPARQL 1.1, 19.8), tabs in strings stay tabs, `!^ex:p` keeps its predicate.
+The grammar module is loaded a second time, as a private copy, because it is modified, which must not affect other users
+of rdflib in the process: numbers keep their lexical form (rdflib turns `-1e3` into -1000.0), a sign that touches its
+number belongs to it (SPARQL 1.1, 19.8), tabs in strings stay tabs, `!^ex:p` keeps its predicate.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def parse_tree(text: str) -> CompValue:
 
 @contextmanager
 def room_for_nesting() -> Iterator[None]:
-    """The grammar takes about fifty calls for each bracket, ten for each triple: give it room meanwhile.
+    """Raise the recursion limit inside: the grammar takes about fifty nested calls for each bracket, ten for each triple.
 
-    One query at a time, so that nobody takes the room away from another.
+    One query at a time, so that one thread does not reset the limit while another one parses.
     """
     with _LOCK:
         before = sys.getrecursionlimit()
@@ -125,7 +125,7 @@ def _exact_number(text: str, at: int, _tokens: object) -> Literal:
 def _diagnose(text: str, otherwise: int) -> GrammarError:
     """Parse again and record the tokens that are tried at the furthest place: these were expected there.
 
-    The parser's own report is often of the last thing that went well.
+    The parser's own error often gives the position of the last part that was parsed successfully.
     """
     watched = _WatchedGrammar()
     try:

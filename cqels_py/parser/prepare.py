@@ -1,4 +1,4 @@
-"""The parse tree made ready for rdflib's `translateQuery`, which takes some things for granted or loses them.
+"""Prepares the parse tree for rdflib's `translateQuery`, which has preconditions and loses some details.
 
 Names become IRIs and literals keep their lexical form; blank nodes become variables; paths become rdflib's path
 objects; patterns of EXISTS and SERVICE are translated wherever they stand; `SELECT *` and grouping expressions get

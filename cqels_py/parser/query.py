@@ -1,4 +1,4 @@
-"""Query text → algebra, the whole way in one place."""
+"""Query text → algebra: all steps of the parser, in order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cqels_py.parser.tokens import Kind, Token, Tokens, tokenize
 _FORMS = ("SELECT", "CONSTRUCT", "ASK", "DESCRIBE")
 _BYTE_ORDER_MARK = "\ufeff"
 _MOST_DIGITS = 4000
-"""Python reads integers of so many digits and a few more."""
+"""The most digits of an integer; Python's own limit is a little higher."""
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _NO_WINDOW = (
     "the query reads no stream, so it would never have a result: put at least one pattern in a window, as in "
@@ -229,7 +229,7 @@ class _Parse:
 
 
 def _check_counts(source: Source, tokens: Sequence[Token]) -> None:
-    """Raise QuerySyntaxError for a LIMIT or OFFSET of so many digits that Python does not read it."""
+    """Raise QuerySyntaxError for a LIMIT or OFFSET with more digits than Python reads."""
     for word, count in pairwise(tokens):
         if word.is_word("LIMIT", "OFFSET") and count.kind is Kind.NUMBER and len(count.text) > _MOST_DIGITS:
             message = (

@@ -1,4 +1,4 @@
-"""The text a user wrote, texts made from it, and the way back: every offset has a line and a column in the original."""
+"""The user's query text, texts derived from it, and the mapping from their offsets back to its lines and columns."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _KNOWN_UNITS = "d, h, m (or min), s, ms, us and ns"
 MOST = 2**62
 """Numbers in windows are less than this."""
 _MOST_DIGITS = 300
-"""A duration with more characters is no number that could be meant; reading it takes time that grows with the square of them."""
+"""The most characters of a duration: the time to read a number grows with the square of its digits."""
 _SHOWN = 30
 _PARTS = re.compile(r"([0-9]+(?:\.[0-9]+)?)([^\W\d_]+)")
 _ISO = re.compile(

@@ -1,7 +1,7 @@
-"""A light tokenizer: it finds window clauses, and leaves the rest to SPARQL's grammar.
+"""A tokenizer that is only used to find window clauses; SPARQL's grammar parses the rest.
 
-In SPARQL a bare word is a keyword, so `STREAM` or `WINDOW` as a word always belongs to a clause of ours; inside
-strings, IRIs, comments, prefixed names and variables they are no words.
+In SPARQL a bare word is a keyword, so a token `STREAM` or `WINDOW` always begins a window clause; within strings, IRIs,
+comments, prefixed names and variables these words are not tokens.
 """
 
 from __future__ import annotations

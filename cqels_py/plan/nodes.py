@@ -413,7 +413,7 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ReportOrder:
-    """In which order RSTREAM reports: by `keys`, (column of the root, descending), then by the results' terms.
+    """The order of RSTREAM's results: by `keys`, (column of the root, descending), then by the results' terms.
 
     `distinct`: of equal results only the first is reported.
     """

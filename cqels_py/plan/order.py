@@ -1,4 +1,4 @@
-"""The order in which a node's mappings are inserted and retracted; operators above it make use of that."""
+"""Properties of the order in which a node's mappings are inserted and retracted, which operators above it use."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def never_expires(node: Node) -> bool:
 
 
 def is_monotone(node: Node) -> bool:
-    """If the inputs of a tick are insertions only, or retractions only, are the node's changes so too?"""
+    """If a tick's inputs are insertions only, or retractions only, is this also true of the node's changes?"""
     match node:
         case Scan() | MatchRows() | Rows() | Once() | StaticScan() | GraphNames():
             return True

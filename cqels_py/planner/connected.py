@@ -1,4 +1,4 @@
-"""Which inputs of a large join belong together, by the variables that they share."""
+"""Divides the inputs of a large join into groups that are connected by shared variables."""
 
 from __future__ import annotations
 

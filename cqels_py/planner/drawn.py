@@ -61,7 +61,7 @@ def with_drawn_columns(
 
 
 def _split(pattern: Pattern) -> tuple[Pattern, list[_Added]] | None:
-    """The pattern without the topmost expressions that draw values or read drawn values; and these, innermost first."""
+    """The pattern without the topmost expressions that draw values or read drawn values; and these expressions, innermost first."""
     around: list[Extend | Filter] = []
     while isinstance(pattern, Extend | Filter):
         around.insert(0, pattern)

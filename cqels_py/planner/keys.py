@@ -1,4 +1,4 @@
-"""Keys that are always bound, also where variables may be unbound."""
+"""Keys that are always bound, also for variables that may be unbound."""
 
 from __future__ import annotations
 

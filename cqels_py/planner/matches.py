@@ -39,7 +39,7 @@ def match_rows(planner: Planning, match: Match, needed: Needed) -> MatchRows:
     shared = frozenset(v for v, count in mentions.items() if count > 1)
     visible = event_variables(match.pattern)
     if match.policy == "ALL" and not match.consume:
-        # All variables decide which of several matches is told, and those of all events which elements are consumed.
+        # All variables decide which of several matches is delivered, and those of all events which elements are consumed.
         visible &= needed
     planned = tuple(_event(planner, event, shared | visible, shared) for event in automaton.events)
     return MatchRows(

@@ -1,8 +1,8 @@
-"""GRAPH <name> { … } has no solutions where there is no graph of that name (18.6), whatever the group needs.
+"""GRAPH <name> { … } has no solutions if there is no graph of that name (18.6), even if the group matches no triples.
 
     Graph(<g>, Values)  →  Join(Graph(<g>, BGP()), Graph(<g>, Values))
 
-A group that has solutions only where there are triples needs nothing more. In a window a graph is there while it has triples.
+A group that has to match triples stays as it is. In a window a graph exists while it has triples.
 """
 
 from __future__ import annotations

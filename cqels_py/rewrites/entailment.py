@@ -1,4 +1,4 @@
-"""RDFS entailment by rewriting: a triple pattern also asks for the triples from which, with the ontology, its own follow.
+"""RDFS entailment by query rewriting: a triple pattern is extended by the patterns whose matches, with the ontology, entail its own.
 
 The ontology are the triples of the static default graph with rdfs:subClassOf, rdfs:subPropertyOf, rdfs:domain and rdfs:range when
 the query is registered. A graph or window then counts as the RDF graph of its own triples and of all that follows from each of
@@ -70,7 +70,7 @@ class Ontology:
 
     @staticmethod
     def of(triples: Iterable[tuple[Node, Node, Node]]) -> Ontology:
-        """From the triples of a schema; other triples are ignored. Classes without a name (blank nodes) only connect others."""
+        """Read from the triples of a schema; others are ignored. Classes without a name (blank nodes) only connect other classes."""
         said: dict[Node, dict[Node, list[Node]]] = {predicate: {} for predicate in SCHEMA}
         for subject, predicate, object_ in triples:
             if predicate in said:
@@ -123,7 +123,7 @@ def _inherited(
 
 
 def _named(above: Mapping[Node, set[Node]]) -> Above:
-    """Without blank nodes, in an order that does not change from run to run."""
+    """The named terms, without blank nodes, in an order that is equal from run to run."""
     named = {
         lower: tuple(sorted(upper for upper in uppers if isinstance(upper, URIRef)))
         for lower, uppers in above.items()

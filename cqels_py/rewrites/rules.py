@@ -1,7 +1,7 @@
 """The rewrites of the algebra, in order: functions from pattern to pattern that leave a query's answers as they are.
 
-The planner counts on the required ones: its patterns ask windows and graphs in basic graph patterns and paths only. Without the
-optional ones plans are larger or slower.
+The planner depends on the required ones: afterwards only basic graph patterns and paths are asked of windows and graphs. Without
+the optional ones plans are larger or slower.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from cqels_py.algebra.traverse import bottom_up
 
 
 def expand_window_variables(pattern: Pattern) -> Pattern:
-    """Ask each window for itself, everywhere.
+    """Expand every WINDOW ?w into a union over the windows.
 
     >>> from cqels_py.algebra.nodes import BGP
     >>> from rdflib import URIRef, Variable

@@ -1,8 +1,8 @@
 """Queries that read streams which other queries of the same runner construct.
 
-The graphs that a query constructs at its ticks are elements of other streams. They take their places among the source's elements
-as if elements had come one by one: the graphs of an arrival's tick follow that arrival, and those of a tick that time alone brings
-about follow all elements of its instant. So chained queries do not depend on batches either.
+The graphs that a query constructs at its ticks are elements of other streams. They are merged with the source's elements as if
+elements had come one by one: the graphs of an arrival's tick follow that arrival, and those of a tick without an arrival follow all
+elements of its instant. So the results of chained queries do not depend on batches either.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ConstructedStream:
         self._positions: list[Positions] = []
 
     def take(self, results: ResultBatch, view: StreamView, element_tick: ElementTicks) -> None:
-        """Results of the step at hand, which follow from the elements of `view`."""
+        """Results of the current step, which follow from the elements of `view`."""
         if not self.streams:
             return
         graphs, opening = self._construction.graphs(results)

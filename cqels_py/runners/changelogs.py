@@ -1,7 +1,7 @@
-"""Queries that read the answers of other queries of the same runner: by their changelogs, which can withdraw.
+"""Queries that read the answers of other queries of the same runner, with retractions, by their changelogs.
 
-A reader sees the changes of an instant at its end, when they are complete. So it makes no difference how elements are batched, nor
-which of the queries' streams they arrive on.
+A reader sees the changes of an instant at its end, when they are complete. So results do not depend on how elements are batched,
+nor on which of the queries' streams they arrive.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ChangelogLink:
 
 @dataclass(slots=True)
 class ChangelogFeed:
-    """The links from one query. `watched`: the streams of all linked queries, whose times move on together."""
+    """The links from one query. `watched`: the streams of all linked queries, which share one event time."""
 
     watched: frozenset[int]
     links: list[ChangelogLink] = field(default_factory=list)

@@ -32,10 +32,10 @@ _COLLECT_FROM = 100_000
 
 
 class ResultReceiver(Protocol):
-    """Whoever gets the results of a query."""
+    """The receiver of a query's results."""
 
     def deliver(self, batch: ResultBatch) -> None:
-        """Results of the step at hand, in order."""
+        """Results of the current step, in order."""
         ...
 
     def fail(self, error: RunError) -> None:
@@ -44,16 +44,16 @@ class ResultReceiver(Protocol):
 
 
 class Feed(Protocol):
-    """The output of a query that others read later in the same step. `watched`: the streams with whose time it moves on."""
+    """The output of a query that other queries read later in the same step. `watched`: the streams that advance its event time."""
 
     watched: frozenset[int]
 
     def take(self, results: ResultBatch, view: StreamView, element_tick: ElementTicks) -> None:
-        """Results of the step at hand, which follow from the elements of `view`."""
+        """Results of the current step, which follow from the elements of `view`."""
         ...
 
     def merged_into(self, elements: ElementBatch) -> ElementBatch:
-        """The step's elements, with those that the others get from here."""
+        """The step's elements, with those that this query has constructed."""
         ...
 
 
@@ -68,7 +68,7 @@ class RunningQuery:
         self.feed: Feed | None = None
 
     def detach(self) -> None:
-        """The query is not registered any more; its own receiver may cause that, and then gets nothing more of the step at hand."""
+        """Unregister the query. If its own receiver causes this, it gets no more results of the current step."""
         self._detached = True
         self.dataflow.detach()
 
@@ -77,7 +77,7 @@ class RunningQuery:
         return self._deliver(self.dataflow.process(routed), view, routed.step.element_tick)
 
     def update_static(self, static: StaticData) -> int:
-        """Other static data from now on; returns the number of results."""
+        """Replace the static data; returns the number of results."""
         return self._deliver(self.dataflow.update_static(static), _NO_ELEMENTS, NO_ARRIVALS)
 
     def _deliver(self, results: Iterable[ResultBatch], view: StreamView, element_tick: ElementTicks) -> int:
@@ -96,7 +96,7 @@ class RunningQuery:
         return count
 
     def _out_of_memory(self, error: MemoryError) -> None:
-        """The query has no state to go on from, and is detached; others go on, unless they read the operator that failed."""
+        """Detach the query, whose state is lost. Other queries continue, unless they read the operator that failed."""
         title = self.dataflow.plan.title
         failure = RunError(f"{title} needs more memory than there is, and gets no more results")
         failure.__cause__ = error
@@ -122,7 +122,7 @@ class QueriesOnScans:
         """Take in the elements of their streams; returns the number of results."""
         results = self._take(elements)
         if self.feed is not None:
-            # Time moves on with that of the streams that the feed's readers read.
+            # The readers' streams advance this query's event time too.
             time = last_time(elements.elements, self.feed.watched)
             if time is not None:
                 results += self._advance(elements, time)
@@ -185,7 +185,7 @@ class LocalRunner(Runner):
     def queries(self, queries: list[RunningQuery]) -> None:
         # New queries do not see the elements that wait.
         self.process_waiting()
-        # New lists: the runner may be in the middle of the old ones.
+        # New lists: the runner may be iterating over the old ones.
         self._queries = queries
         by_scans: dict[int, list[RunningQuery]] = {}
         for query in queries:
@@ -246,7 +246,7 @@ class LocalRunner(Runner):
             elements = group.feed_into(elements)
 
     def update_static(self, query: RunningQuery, static: StaticData) -> None:
-        """Other static data for one of the queries, from now on."""
+        """Replace the static data of one of the queries."""
         self.process_waiting()
         elements = self._start_step(NOTHING)
         for group in self._groups:
@@ -257,7 +257,7 @@ class LocalRunner(Runner):
         self._release_terms()
 
     def _process(self, batch: ElementBatch | None) -> None:
-        """Elements in order of time, which no earlier ones will follow."""
+        """Process elements in order of time; no earlier ones will follow."""
         if batch is None or not len(batch.time):
             return
         self.counters.event_time = batch.time.item(-1)
@@ -271,7 +271,7 @@ class LocalRunner(Runner):
         self._release_terms()
 
     def _process_by_spans(self, batch: ElementBatch, spans: Spans) -> None:
-        """Elements as for `_process`, in parts that are shorter than the delays of the timers that operators set."""
+        """Process elements in parts that are shorter than the delays of the timers that operators set."""
         for part in spans.parts(batch):
             if isinstance(part, int):
                 self._advance(part)
@@ -283,12 +283,12 @@ class LocalRunner(Runner):
         self._release_terms()
 
     def _start_step(self, batch: ElementBatch) -> StepElements:
-        """The elements of a step, of which queries that are registered from now on see nothing."""
+        """Process the elements of a step; queries that are registered afterwards do not see them."""
         self.pool.close()
         return StepElements(batch)
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
-        """In order of time, the elements up to the watermark; the others wait."""
+        """The elements up to the watermark, in order of time; the others wait."""
         together = batch
         if self._early is not None:
             together = self._early if batch is None else concatenate_elements([self._early, batch])
@@ -319,13 +319,13 @@ class LocalRunner(Runner):
         }
 
     def restore(self, state: dict[str, NamedValues]) -> None:
-        """Go on from the state of a runner with the same lateness, whose streams had the same numbers."""
+        """Continue from the state of a runner with the same lateness, whose streams had the same numbers."""
         restore(self._watermark, state["watermark"])
         waiting = ElementBatch(**state["waiting"])  # type: ignore[arg-type]
         self._early = waiting if len(waiting) else None
 
     def _release_terms(self) -> None:
-        """Let go of terms that nothing refers to, whenever the dictionary has doubled since the last time."""
+        """Release terms that nothing refers to, whenever the dictionary has doubled since the last time."""
         if len(self._dictionary) < self._collect_at:
             return
         visited: set[int] = set()
@@ -340,7 +340,7 @@ class LocalRunner(Runner):
 
 
 def _bounds_of(queries: Iterable[RunningQuery]) -> dict[tuple[int, ...], list[Bounds]]:
-    """Those of all windows, by the streams of their queries; none if a query has no window, or is an input of another one."""
+    """The bounds of all windows, by the streams of their queries; none if a query has no window, or is an input of another one."""
     bounds: dict[tuple[int, ...], list[Bounds]] = {}
     for query in queries:
         windows = query.dataflow.plan.windows

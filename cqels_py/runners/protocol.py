@@ -61,7 +61,7 @@ class QueryRun(Protocol):
         ...
 
     def stop(self) -> None:
-        """No more results are wanted."""
+        """Stop the run: no more results are needed."""
         ...
 
     def details(self) -> str:

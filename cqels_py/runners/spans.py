@@ -1,4 +1,4 @@
-"""Elements in parts that are short enough for the timers of operators: none that is set in a part falls into the same part."""
+"""Divides batches into parts so short that no timer set while a part is processed falls into the same part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cqels_py.dataflow.shared_scans import SharedScans
 
 
 class Spans:
-    """Divides the time of queries over these scans, of which some have timers.
+    """Divides batches for the queries over these scans, of which some have timers.
 
     A timer is later than the tick at which it is set by `least_delay` at least, so that a part which ends before the earliest tick
     that can come next, and that delay, is safe.

@@ -18,7 +18,7 @@ from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.event_time.windows import NEVER, Bounds
 
 MOST_WAITING = 1 << 16
-"""So many elements wait at most."""
+"""The most elements that wait."""
 _BEFORE_ALL = np.iinfo(np.int64).min
 
 
@@ -60,7 +60,7 @@ class WaitingElements:
         return taken
 
     def take(self, *more: ElementBatch) -> ElementBatch:
-        """All that wait, and `more`; none waits any longer."""
+        """Remove and return the elements that wait, with `more` after them."""
         taken, self._waiting, self._count = [*self._waiting, *more], [], 0
         return concatenate_elements(taken)
 

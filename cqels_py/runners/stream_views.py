@@ -1,4 +1,4 @@
-"""The elements of one step as queries see them, which each number the streams that they read from 0."""
+"""The elements of one step as each query sees them: only those of its streams, which it numbers from 0."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StepElements(StreamView):
     __slots__ = ("_views",)
 
     def __init__(self, elements: ElementBatch) -> None:
-        # All by itself: one is made for every pushed element.
+        # Without `super().__init__`, for speed: one is made for every pushed element.
         self.elements = self.batch = elements
         self.positions = None
         self._views: dict[tuple[int, ...], StreamView] = {}

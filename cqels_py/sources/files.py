@@ -1,10 +1,10 @@
 """Streams from files and standard input, by format.
 
 One element is one event graph. `.nq`, `.trig`: the graph's name names it, and the triple `<graph> prov:generatedAtTime "…"` of
-the default graph, ahead of it, gives its time; what else the default graph says about it belongs to the element. `.nt`, `.ttl`,
+the default graph, ahead of it, gives its time; other triples of the default graph about it belong to the element. `.nt`, `.ttl`,
 `.rdf`, `.jsonld`: consecutive triples of one subject, and of the blank nodes nested in it, with the time in one of them. Tables:
 see tabular.py. `.ndjson`: see ndjson.py. With a time predicate, the time is always that property of the element. Elements come
-one after another as they stand in the source; what is out of order is the engine's matter.
+in the order of the source; the engine deals with elements that are out of order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def open_source(
     format: str | None = None,
     blank_nodes: str = SOURCE,
     graphs: bool = False,
-    doubt: Callable[[int], object] | None = None,
+    on_questionable_time: Callable[[int], object] | None = None,
     contexts: Contexts = NO_CONTEXTS,
 ) -> Iterator[ElementBatch]:
     """The elements of a source, in batches as they become available.
@@ -51,9 +51,9 @@ def open_source(
     `location`: a path (also compressed: .gz, .zst) or "-" for standard input, which is N-Quads unless `format` (an ending
     without the point) says otherwise. `time_predicate`: an IRI. `on_error`: "stop" raises DataError at malformed input, after
     the elements before it; "skip" gives it to `report` and goes on. UsageError for a file that is not there or whose format is
-    not known. An element that lost a malformed line keeps its other triples. `blank_nodes`: to what their labels belong.
+    not known. An element that lost a malformed line keeps its other triples. `blank_nodes`: the scope of their labels.
     `graphs`: the names of elements' graphs are asked for. `contexts`: those that JSON-LD may name by IRI.
-    `doubt`: see `Reading`.
+    `on_questionable_time`: see `Reading`.
     """
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
@@ -68,7 +68,13 @@ def open_source(
         malformed = _naming_the_form(malformed)
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
     reading = Reading(
-        BY_GRAPH, stream, predicate, source, per_element=blank_nodes == ELEMENT, graphs=graphs, doubt=doubt
+        BY_GRAPH,
+        stream,
+        predicate,
+        source,
+        per_element=blank_nodes == ELEMENT,
+        graphs=graphs,
+        on_questionable_time=on_questionable_time,
     )
     if form == "parquet":
         from cqels_py.formats.tabular import parquet_elements
@@ -83,7 +89,7 @@ def open_source(
 def _json(
     chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed, contexts: Contexts
 ) -> Iterator[ElementBatch]:
-    """Which JSON it is shows when the first of it is read."""
+    """JSON-LD or NDJSON, which the first bytes decide."""
     form, chunks = kind_of_json(chunks)
     yield from _elements(form, chunks, dictionary, reading, malformed, contexts)
 
@@ -113,7 +119,7 @@ def _elements(
 
 
 def _naming_the_form(malformed: Malformed) -> Malformed:
-    """Standard input has no ending that says its form: what is wrong from the first line on may be of another form."""
+    """Add a hint to an error in the first line: standard input has no ending, so it may have another format."""
 
     def name_it(error: DataError) -> None:
         if error.place is not None and error.place.line == 1:
@@ -129,4 +135,4 @@ def _stop(error: DataError) -> None:
 
 
 def _pass_over(error: DataError) -> None:
-    """Skipped, and nobody asked to be told."""
+    """Ignore the error: no `report` was given."""

@@ -1,4 +1,4 @@
-"""What a program gives as the source of a stream, opened: files, standard input, tables, batches, connectors."""
+"""Opens the source that a program gives for a stream: a file, standard input, a table, batches or a connector."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ArrowStream: TypeAlias = "pa.Table | pa.RecordBatchReader | Any"
-"""What exports Arrow's C stream: also data frames of Polars and pandas, and DuckDB's relations."""
+"""An object that exports Arrow's C stream, such as data frames of Polars and pandas, and DuckDB's relations."""
 StreamSource: TypeAlias = "str | Path | ArrowStream | Connector | Iterable[ElementBatch]"
 
 _KINDS = 'a file, "-", an Arrow table or reader, or batches of elements (or a connector, which has a method open)'
 
 
 def opened(source: StreamSource, opening: Opening) -> Source:
-    """The source of a stream. UsageError for what is none, and for a file that is not there."""
+    """The source of a stream. UsageError for an object that cannot be one, and for a file that does not exist."""
     if isinstance(source, str | Path):
         return BatchSource(open_file(str(source), opening), again=is_file(Path(str(source).removeprefix("file://"))))
     if hasattr(source, "__arrow_c_stream__"):
@@ -56,7 +56,7 @@ def open_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
         blank_nodes=opening.blank_nodes,
         graphs=opening.graphs,
         contexts=opening.contexts,
-        doubt=opening.doubt,
+        on_questionable_time=opening.on_questionable_time,
     )
 
 
@@ -76,13 +76,13 @@ def table_elements(table: ArrowStream, opening: Opening, scope: int | None, **ho
         scope,
         per_element=scope is None,
         graphs=opening.graphs,
-        doubt=opening.doubt,
+        on_questionable_time=opening.on_questionable_time,
         **how,
     )
 
 
 def _numbered(batches: Iterable[object], stream: int) -> Iterator[ElementBatch]:
-    """As elements of this stream, whatever number they came with."""
+    """The batch with this stream's number for all elements."""
     for batch in batches:
         if not isinstance(batch, ElementBatch):
             raise UsageError(f"a source is {_KINDS}; among its batches is {batch!r}")

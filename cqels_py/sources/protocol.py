@@ -39,7 +39,7 @@ class Source(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing more is polled."""
+        """Release files and connections; the source is not polled again."""
         ...
 
 
@@ -50,7 +50,7 @@ class Opening:
     `stream`: its IRI; `number`: that of its elements. Terms are encoded by the `dictionary`. `time_predicate`: the property with the
     time of an element; None: the source gives times. `on_error`: "skip" hands malformed input to `report` and goes on, "stop" raises
     it as DataError. `blank_nodes`: the scope of labels. `graphs`: the names of elements' graphs are asked for. `contexts`: those
-    that JSON-LD may name by IRI. `doubt` is called with integer times that may be meant in another unit.
+    that JSON-LD may name by IRI. `on_questionable_time` is called with integer times that may be meant in another unit.
     """
 
     stream: str
@@ -62,7 +62,7 @@ class Opening:
     blank_nodes: str = SOURCE
     graphs: bool = False
     contexts: Contexts = field(default_factory=dict)
-    doubt: Callable[[int], object] | None = None
+    on_questionable_time: Callable[[int], object] | None = None
 
     def elements(self, elements: Iterable[tuple[int | None, Iterable[Triple]]]) -> ElementBatch:
         """A batch of elements, each a time in microseconds (None where `time_predicate` gives it) and triples.

@@ -1,7 +1,7 @@
 """Reading ahead: a second thread parses the next elements while the engine evaluates those at hand.
 
-The reader alone enters terms for what is to come, and holds the dictionary's lock from one batch to the next; whoever else enters
-terms, or releases some, waits for it. What is looked up needs no lock: it was entered for a batch that has been handed over.
+The reader holds the dictionary's lock while it parses a batch, so other threads that enter or release terms wait for it. Looking up
+a term of a batch that has been passed on needs no lock.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.compression import is_file
 
 LARGE = 16 << 20
-"""Bytes of files from which on a second thread is worth its start."""
+"""The least size of files, in bytes, for which starting a second thread pays."""
 AHEAD = 2
 """Batches that are read before the engine asks for them."""
 
 
 @dataclass(slots=True)
 class _Part:
-    """A batch, or None at the end; what was malformed before it; what made the reader end."""
+    """A batch, or None at the end; the malformed input before it; the exception that ended the reader."""
 
     batch: ElementBatch | None = None
     reports: list[DataError] = field(default_factory=list)
@@ -36,7 +36,7 @@ class _Part:
 def pays(sources: Iterable[object]) -> bool:
     """Are they files that are large enough, and is there a processor for a second thread?
 
-    Only what is there to its end can be read ahead: while it waits for somebody to write, the reader would hold up the engine.
+    Only whole files can be read ahead: a reader that waits for a pipe's writer holds the lock that the engine needs.
     """
     files = regular_files(sources)
     return files is not None and sum(path.stat().st_size for path in files) >= LARGE and _processors() > 1
@@ -49,7 +49,9 @@ def reader_ahead(
     if threads not in (None, 1, 2):
         raise UsageError(f"threads is 1 or 2, not {threads!r}")
     if threads == 2 and regular_files(sources) is None:
-        raise UsageError("a second thread reads files ahead; a source here is none: leave threads out, or say 1")
+        raise UsageError(
+            "a second thread can only read files ahead, and a source is no file: leave threads out, or give 1"
+        )
     if threads == 1 or (threads is None and not pays(sources)):
         return None
     return ReadAhead(dictionary, tell)
@@ -68,9 +70,9 @@ def _processors() -> int:
 class ReadAhead:
     """Iterates over batches that a thread of its own reads.
 
-    Results, and the order of errors, are those of a single thread: what the batches raise is raised once all before it have been
-    taken, and what the reader says to `report` is said to `tell` by the thread that takes the batches, ahead of the next one.
-    `close` it, however the iteration ends.
+    Results, and the order of errors, are those of a single thread: an exception of the reader is raised when all batches before it
+    have been taken, and its reports are passed on, ahead of the next batch, by the thread that takes the batches. `close` it,
+    however the iteration ends.
     """
 
     def __init__(self, dictionary: Dictionary, tell: Callable[[DataError], None]) -> None:
@@ -84,11 +86,11 @@ class ReadAhead:
         self._thread: threading.Thread | None = None
 
     def report(self, *errors: DataError) -> None:
-        """For the reader: malformed input that is passed over."""
+        """Called by the reader for malformed input that is skipped."""
         self._reports += errors
 
     def live_ids(self) -> Iterator[Ids]:
-        """Ids of what was read, but not taken."""
+        """Ids of batches that were read, but not taken yet."""
         for part in self._parts:
             if part.batch is not None:
                 yield from part.batch.live_ids()
@@ -110,7 +112,7 @@ class ReadAhead:
             yield part.batch
 
     def close(self) -> None:
-        """Let the reader end; returns when it has."""
+        """End the reader's thread, and wait for it."""
         self._stopped = True
         self._room.release()
         if self._thread is not None:

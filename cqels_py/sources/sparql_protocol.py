@@ -22,7 +22,7 @@ Solution = Mapping[str, Term]
 _ACCEPT = "application/sparql-results+json"
 _SHOWN = 60
 _LONGEST_URL = 2_000
-"""Servers and what is between take no URLs of any length; what is longer is posted."""
+"""The longest query sent in a URL, whose length servers and proxies limit; a longer one is posted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ def _answer(endpoint: str, query: str, timeout: float) -> bytes:
         said = " ".join(error.read(500).decode("utf-8", "replace").split())
         raise _Problem(f"it answered {error.code} {error.reason}{f': {said}' if said else ''}") from None
     except TimeoutError:
-        raise _Problem(f"it did not answer within {timeout:g} seconds: a longer timeout waits longer") from None
+        raise _Problem(f"it did not answer within {timeout:g} seconds; increase the timeout") from None
     except (URLError, HTTPException, OSError) as error:
         reason = getattr(error, "reason", error)
         if isinstance(reason, TimeoutError):
-            reason = f"it did not answer within {timeout:g} seconds: a longer timeout waits longer"
+            reason = f"it did not answer within {timeout:g} seconds; increase the timeout"
         raise _Problem(f"it cannot be reached: {reason}") from None
 
 
@@ -87,7 +87,7 @@ def _term(value: Mapping[str, Any]) -> Term:
             return BNode(value["value"])
         case "literal" | "typed-literal":
             language = value.get("xml:lang")
-            # That of a text in a language goes without saying, but may be said.
+            # The datatype of a string with a language tag may be given or left out.
             datatype = URIRef(value["datatype"]) if "datatype" in value and not language else None
             return Literal(value["value"], lang=language, datatype=datatype, normalize=False)
         case other:

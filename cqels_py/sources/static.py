@@ -1,4 +1,4 @@
-"""The data that a query sees beside its windows, wherever it comes from."""
+"""Static data: the data that a query sees beside its windows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ StaticSource: TypeAlias = "str | Path | bytes | Iterable[Triple]"
 """A file of any RDF format, N-Triples or N-Quads as bytes, or triples (an rdflib Graph is such)."""
 
 _Quads: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-_WHAT_IT_IS = "a file, N-Triples as bytes, triples, or an rdflib Graph"
+_STATIC_DATA = "a file, N-Triples as bytes, triples, or an rdflib Graph"
 
 
 def load_static_data(
@@ -40,11 +40,11 @@ def load_static_data(
     """`static` and the graphs of FROM by default; those of FROM NAMED (or, without FROM clauses, all given) by name.
 
     `contexts`: those that JSON-LD may name by IRI. Raises UsageError for data that is missing, of no known kind, or not asked for,
-    DataError for what is malformed.
+    DataError for malformed data.
     """
     single = isinstance(static, str | Path | bytes) or hasattr(static, "triples")
     if not single and not isinstance(static, Iterable):
-        raise UsageError(f"static is data, or a list of such, not {static!r}: {_WHAT_IT_IS}")
+        raise UsageError(f"static is data, or a list of such, not {static!r}: {_STATIC_DATA}")
     given = graphs_by_name(graphs)
     quads = [
         _load(each, None, dictionary, contexts)
@@ -64,12 +64,12 @@ def load_static_data(
 
 
 def graphs_by_name(given: Mapping[str, StaticSource] | None) -> dict[str, StaticSource]:
-    """The data of named graphs by their IRIs; UsageError for what does not say them."""
+    """The data of named graphs by their IRIs; UsageError for an argument that does not name them."""
     return {} if given is None else by_iri(given, "static_graphs", "data")
 
 
 def ontology_of(data: StaticData, dictionary: Dictionary) -> Ontology:
-    """What the static default graph says of classes and properties."""
+    """The classes and properties of the static default graph, with their hierarchies."""
     _check_anonymous(data, dictionary)
     schema = dictionary.encode([f"<{iri}>" for iri in SCHEMA])
     quads = data.quads[:, (data.quads[3] == 0) & np.isin(data.quads[1], schema)]
@@ -101,7 +101,7 @@ def _load(data: StaticSource, graph: str | None, dictionary: Dictionary, context
         subject, predicate, object_ = static_triples(data, dictionary, scope)
         named = np.zeros(len(subject), np.int64)
     else:
-        raise UsageError(f"{data!r} is no static data: {_WHAT_IT_IS}")
+        raise UsageError(f"{data!r} is no static data: {_STATIC_DATA}")
     if graph is not None:
         named = np.full(len(subject), dictionary.encode_one(f"<{graph}>"), np.int64)
     return np.stack([subject, predicate, object_, named])

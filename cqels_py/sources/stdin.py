@@ -1,4 +1,4 @@
-"""Standard input, whose first bytes can be looked at before they are read."""
+"""Standard input, whose first bytes can be inspected before they are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cqels_py.interrupts import wait_to_read
 STANDARD_INPUT: Final = "-"
 """The location that stands for standard input."""
 FIRST_BYTES: Final = 1 << 15
-"""So many of the first bytes can be looked at."""
+"""The number of bytes at the beginning that can be inspected."""
 
 
 class StandardInput:
@@ -31,7 +31,7 @@ class StandardInput:
     def first(self) -> bytes | None:
         """The first bytes, at most `FIRST_BYTES`, whether they have been read or not; None while there are none.
 
-        Never waits, and asks for nothing more than what is there at first.
+        Never waits: it returns the bytes that the first read found.
         """
         if self._first is None and self._is_ready():
             with suppress(OSError, ValueError):
@@ -69,7 +69,7 @@ _KNOWN: list[StandardInput] = []
 
 
 def standard_input() -> StandardInput:
-    """That of this process: the same one, as long as `sys.stdin` is."""
+    """The standard input of this process: one object for each `sys.stdin`, so that no bytes are lost between two readers."""
     buffer = sys.stdin.buffer
     if not _KNOWN or _KNOWN[0].buffer is not buffer:
         _KNOWN[:] = [StandardInput(buffer)]

@@ -1,4 +1,4 @@
-"""Several sources become one sequence of elements, by time; ties in the order in which the sources were given."""
+"""Merges several sources into one sequence of elements, by time; ties in the order in which the sources were given."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _MergedSource:
         self.keys = np.empty(0, np.int64)
 
     def read(self) -> None:
-        """One more batch."""
+        """Poll one more batch."""
         batch = self._source.poll()
         if batch is None:
             self.ended = True

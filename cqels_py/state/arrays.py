@@ -13,14 +13,14 @@ _Number = TypeVar("_Number", np.int32, np.int64)
 
 
 def aligned(places: int, dtype: type[_Number]) -> npt.NDArray[_Number]:
-    """Zeros that begin at a cache line, so that a run which begins at a multiple of its length touches as few lines as possible."""
+    """Zeros, aligned to a cache line, so that a run which begins at a multiple of its length touches as few lines as possible."""
     each = np.dtype(dtype).itemsize
     zeros = np.zeros(places + _LINE // each, dtype)
     return zeros[-zeros.ctypes.data % _LINE // each :][:places]
 
 
 def longer_aligned(array: npt.NDArray[_Number], places: int, dtype: type[_Number]) -> npt.NDArray[_Number]:
-    """The array with zeros behind it, aligned."""
+    """The array extended by zeros, aligned."""
     longer = aligned(places, dtype)
     longer[: len(array)] = array
     return longer

@@ -30,10 +30,10 @@ _FIRST_TABLE = 64
 _FIRST_RINGS = 1024
 _FIRST_PARTNERS = 1024
 _ROOM = 9 / 8
-"""Leaves get room for so many times their number when it is short: a move then costs at most a constant for each leaf that has
-arrived since the last one, and the free part does not depend on the window's size, as it does with powers of two."""
+"""The factor by which the room for leaves exceeds their number when it is enlarged: a move then costs at most a constant for each
+leaf since the last one, and the free part does not depend on the window's size, as it would with powers of two."""
 _KEYS_ROOM, _USED_PART = 1.8, 0.65
-"""Room for a table's entries, and the part of them that may be used: with more, keys are often far from their home slots."""
+"""The load factor of hash tables: with a higher one, keys are often far from their home slots."""
 _SMALL_TABLE, _SMALL_KEYS_ROOM, _SMALL_USED_PART = 1 << 16, 4, 0.4
 """A table of no more entries than these takes so little memory that it gets more room, with keys nearer to their home slots."""
 _TURNOVER_ROOM = 1.25
@@ -41,8 +41,8 @@ _TURNOVER_ROOM = 1.25
 _RINGS_PART = 8
 """The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
 _SLOTS_ROOM, _IDS_ROOM, _FEW_PLACES = 2.3, 1.7, 1 << 20
-"""With so many times the places that rings need, their memory does not grow: it is compacted. Rings of ids take twice as much and
-have more members each, so that it pays sooner. With few places it does not pay, as full rings then get larger ones again."""
+"""If rings have this many times the places that they need, their memory is compacted instead of enlarged. Rings of ids take twice
+as much and have more members each, so compacting pays sooner. With few places it does not pay, as full rings soon grow again."""
 _MOST_PLACES = (1 << 31) - 2
 """The place of a ring takes half a word. An even number, as an id takes two places."""
 _SMALLEST_PART = 16
@@ -51,7 +51,7 @@ _MOST_KEYS = 3
 _NO_RINGS = np.full(arena.ARENA_FIELDS, -1, np.int64)
 _NO_RINGS[arena.TOP] = 1
 OUT_ROWS = 16384
-"""Results a chunk: enough that the cost of a chunk itself does not count, few enough to stay in the processor's cache."""
+"""Results in a chunk: enough to make the cost of a chunk itself negligible, few enough to stay in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class RingIndex:
 
 
 class JoinLayout:
-    """Which indexes the ports need, and which of them is probed once a set of ports is bound (Algorithm 5's choices).
+    """The indexes that the ports need, and the one to probe for each set of bound ports (Algorithm 5's choices).
 
     `maybe_unbound` variables may be unbound in some input: they are compared, never indexed.
     """
@@ -138,7 +138,7 @@ class JoinLayout:
         ]
 
     def _checks(self, bound: int, q: int, columns: tuple[int, ...]) -> list[int]:
-        """Which columns of port q are compared, each with which: one that may be unbound with all there are, others with one."""
+        """The columns of port q that are compared, and the columns they are compared with: all, if it may be unbound, else one."""
         pairs: list[int] = []
         for c, variable in enumerate(self.ports[q].variables):
             # Keys of several ids are distinguished by comparing these.
@@ -191,7 +191,7 @@ class JoinLayout:
         return {v for p, port in enumerate(self.ports) if bound >> p & 1 for v in port.variables}
 
     def _keys(self) -> dict[tuple[int, int], tuple[int, ...]]:
-        """By which columns each port is probed, for every set of ports that are ever bound together."""
+        """The columns by which each port is probed, for every set of ports that can be bound together."""
         n = len(self.ports)
         keys: dict[tuple[int, int], tuple[int, ...]] = {}
         reached = {1 << p for p in range(n)}
@@ -199,7 +199,7 @@ class JoinLayout:
             if bound not in reached:
                 continue
             mine = {q: self._key(bound, q) for q in range(n) if not bound >> q & 1}
-            # A port that nothing leads to is only probed where that is so of all of them: a product.
+            # A port without a bound key is only probed if no port has one: a cross product.
             alone = not any(mine.values())
             for q, columns in mine.items():
                 if columns or alone:
@@ -212,7 +212,7 @@ class JoinLayout:
         return tuple(c for c, v in enumerate(self.ports[q].variables) if v in known)
 
     def _simplify(self, keys: dict[tuple[int, int], tuple[int, ...]]) -> None:
-        """Each index costs at every arrival: a port with many different keys gets one index a column, and compares the rest."""
+        """Each index costs time at every arrival: a port with many different keys gets one index a column, and compares the rest."""
         for q in range(len(self.ports)):
             mine = {columns for (_, port), columns in keys.items() if port == q and columns}
             if len(mine) > _MOST_KEYS:

@@ -62,7 +62,7 @@ class KeyTable(StateRecord):
 
     @property
     def spare(self) -> int:
-        """So many new keys have room."""
+        """The number of new keys for which there is room."""
         return min(self.capacity, len(self.table) // 2) - self.entries
 
     def ensure(self, new_keys: int) -> bool:

@@ -29,7 +29,7 @@ _NOTHING = np.empty(0, np.int64)
 
 
 def _capacity_for(needed: int, smallest: int) -> int:
-    """Room for so many, and an eighth more: the cost of a move is at most a constant for each mapping that has arrived since."""
+    """Room for `count` mappings and an eighth more, so that a move costs at most a constant for each mapping that arrives."""
     return max(smallest, needed * 9 // 8)
 
 
@@ -69,7 +69,7 @@ class LeafBuffer(StateRecord):
         self.after_restore()
 
     def after_restore(self) -> None:
-        """How much is free is to be found out."""
+        """Count the free room again before it is needed next."""
         self.counters[SPARE] = 0
         self.counters[ROOM_THROUGH] = 0 if len(self.columns) else NEVER
 

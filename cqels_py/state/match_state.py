@@ -104,7 +104,7 @@ class MatchState(StateRecord):
         return self._out[: meta.item(kernel.MADE)]
 
     def _choose(self) -> None:
-        """Of the best matches of an element, which have the same positions, the first in term order is told."""
+        """Of the best matches of an element, which have the same positions, the first in term order is delivered."""
         meta = self._meta
         first, made = meta.item(kernel.ELEMENT_MADE), meta.item(kernel.MADE)
         if self._outputs:

@@ -64,7 +64,7 @@ def restore(owner: object, values: Mapping[str, Array | Plain]) -> None:
 
 
 def _attributes(owner: object) -> Iterator[tuple[str, Any, str]]:
-    """The names of what an object's state consists of, the values, and the attributes' own names."""
+    """The entries of an object's state: their names, their values, and the attributes' own names."""
     names = getattr(type(owner), "STATE", None)
     if names is None:
         raise UsageError(f"the state of {type(owner).__name__} cannot be taken out")

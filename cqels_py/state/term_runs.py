@@ -16,14 +16,14 @@ from cqels_py.kernels.structures import monotonic_queue as staircase
 
 _FIRST_PLACES = 64
 _ROOM, _FEW_PLACES = 2.5, 1 << 17
-"""With so many times the places that members need, the arena does not grow: it is compacted. With few places that does not pay, as
-full runs then get larger ones again."""
+"""If the arena has this many times the places that members need, it is compacted instead of enlarged. With few places this does not
+pay, as full runs soon grow again."""
 _NO_RUNS = np.full(arena.ARENA_FIELDS, -1, np.int64)
 _NO_RUNS[arena.TOP] = 0
 
 
 class Form(Enum):
-    """Which kernels keep an aggregate's terms, of kernels/structures: heaps.py, monotonic_queue.py or sorted_runs.py."""
+    """The module of kernels/structures that keeps an aggregate's terms: heaps.py, monotonic_queue.py or sorted_runs.py."""
 
     BAG, MONOTONIC_QUEUE, SORTED_RUN = range(3)
 

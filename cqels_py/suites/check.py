@@ -47,7 +47,7 @@ Answers = dict[int, Counter[Row]]
 
 
 def check(task: Task, measured: Measured, session: Session | None, tell: Tell) -> None:
-    """Fill in whether the answer is right."""
+    """Compare the answer, and fill in the outcome."""
     question = peer_query(task.text)
     measured.note = reason_not_to_compare(question.query)
     if measured.note is not None:

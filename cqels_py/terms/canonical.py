@@ -41,7 +41,7 @@ def unescape(text: str, simple_escapes: dict[str, str] = _SIMPLE) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape what must be escaped between quotes, and nothing else."""
+    """Escape only the characters that must be escaped between quotes."""
     return text.translate(_NEEDED)
 
 

@@ -17,7 +17,7 @@ from tests.cli.conftest import HEADER, STREAM, row, without_compiling
 
 COUNTS = f"SELECT (COUNT(*) AS ?n) WHERE {{ STREAM <{STREAM}> [RANGE 10s STEP 10s] {{ ?s <http://ex.org/v> ?v }} }}"
 PROGRAM = "from cqels_py.cli.main import run; run()"
-SAID = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "ended: nobody is there any more (SIGHUP)"}
+SAID = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "ended: the terminal was closed (SIGHUP)"}
 STATUS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 
 

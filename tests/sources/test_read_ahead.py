@@ -167,5 +167,5 @@ def test_threads_are_one_or_two(threads: int) -> None:
 def test_what_is_no_file_cannot_be_read_ahead() -> None:
     engine = Engine()
     engine.register("PREFIX : <http://ex.org/> SELECT ?s { STREAM :one [NOW] { ?s :v ?v } }")
-    with pytest.raises(CqelsError, match="reads files ahead"):
+    with pytest.raises(CqelsError, match="only read files ahead"):
         engine.run({ONE: "-"}, threads=2)

@@ -27,13 +27,13 @@ def _many_positions() -> Int64:
 
 
 def _positions(count: int) -> Int64:
-    """From 0; nobody changes them, so that most steps take the same ones."""
+    """The numbers from 0 on: one array, never changed, serves most steps."""
     return _many_positions()[:count] if count <= _MOST_POSITIONS else np.arange(count)
 
 
 @dataclass(slots=True)
 class StreamArrivals:
-    """A stream's part of a step, which leads from element and triple numbers (from 1, per stream) to ticks.
+    """A stream's part of a step; maps numbers of elements and triples (from 1, per stream) to ticks.
 
     `elements`: positions of the stream's elements in the batch; `first_element`, `first_triple`: how many came before.
     `triple_element`: for each of its triples the position of its element in the batch.
@@ -57,7 +57,7 @@ class StreamArrivals:
         return self.step.element_tick[units[numbers - before - 1]]
 
     def counted(self, measure: Measure) -> tuple[Int64, int]:
-        """The elements of the batch that are counted, or those of counted triples; and how many came before."""
+        """The elements of the batch that are counted, or those of counted triples; and the number of those before."""
         if measure is Measure.ELEMENTS:
             return self.elements, self.first_element
         return self.triple_element, self.first_triple
@@ -109,7 +109,7 @@ class _OneArrival(Arrivals):
     __slots__ = ("_counter", "_stream")
 
     def __init__(self, step: Step, element: Int64, stream: int, counter: ArrivalCounter) -> None:
-        # All by itself: a call more costs as much as all of this.
+        # Without `super().__init__`: one more call would double the time of this constructor.
         self.step = step
         self.element = element
         self._streams = None
@@ -260,7 +260,7 @@ class ArrivalCounter:
         return _OneTripleArrivals(step, _positions(len(batch)), found, batch.stream, further)
 
     def _take_one_stream(self, batch: ElementBatch, step: Step, *, one_triple_each: bool) -> Arrivals:
-        """Nothing is to be sorted by stream."""
+        """The arrivals of a query with a single stream, for which nothing is sorted."""
         elements = element = _positions(len(batch))
         if not one_triple_each:
             element = np.empty(batch.triples, np.int64)

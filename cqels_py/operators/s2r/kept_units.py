@@ -1,4 +1,4 @@
-"""PARTITION BY: which elements (or triples) a window keeps, and at which ticks they enter and leave it."""
+"""PARTITION BY: the elements (or triples) that a window keeps, and the ticks at which they enter and expire."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class _WaitingUnits:
         self._points = np.empty(0, np.int64)
 
     def through(self, limit: int, units: Int64, points: Points) -> tuple[Int64, Points]:
-        """Take in more; those whose points are at the limit at most."""
+        """Add units, then remove and return those whose points are at most the limit."""
         if len(self._units):
             units, points = np.concatenate([self._units, units]), np.concatenate([self._points, points])
         cut = int(np.searchsorted(points, limit, side="right"))

@@ -1,4 +1,4 @@
-"""PARTITION BY: which elements (or triples) a window keeps, before any of its patterns asks for their mappings."""
+"""PARTITION BY: decides which elements (or triples) a window keeps, before its scans make mappings of them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class KeyPattern:
 
 
 class Partitioning:
-    """Which values of PARTITION BY over `variables` a stream's units have.
+    """The values of PARTITION BY over `variables` that a stream's units have.
 
     An element has the values that the patterns of any of the `alternatives` (numbers of patterns) give it by matching together.
     """
@@ -106,7 +106,7 @@ def _joined(left: _Solutions, right: _Solutions, element: Int64) -> _Solutions:
 
 
 def _codes(columns: Sequence[Int64]) -> Int64:
-    """Small numbers, equal where the rows of the columns are."""
+    """A number for each row, equal for equal rows of the columns."""
     code = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         values, place = np.unique(column, return_inverse=True)

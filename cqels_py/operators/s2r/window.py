@@ -1,4 +1,4 @@
-"""Windows: which mappings are inserted and which expire at a step (stream to relation)."""
+"""Windows (stream to relation): the mappings that a step inserts, and those that expire in it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def make_window(bounds: Bounds, width: int, *, keep_ids: bool, stream: int, inde
 
 
 class UnboundedWindow:
-    """A window from which nothing expires; it keeps nothing. The columns that it is given are those of its deltas."""
+    """A window from which nothing expires; it keeps nothing, and passes the columns that it gets on in its deltas."""
 
     STATE: ClassVar[tuple[str, ...]] = ()
     copies = False
@@ -64,9 +64,9 @@ class UnboundedWindow:
 
 
 class SlidingWindow(LeafBuffer):
-    """A window that every mapping enters as it arrives, and leaves a fixed size later: RANGE, COUNT and TRIPLES without STEP.
+    """A sliding window, RANGE, COUNT or TRIPLES without STEP: mappings enter when they arrive, and expire a fixed size later.
 
-    It is the queue of its mappings, which expire in the order of their arrival.
+    Its state is a queue of its mappings, which expire in the order of their arrival.
     """
 
     STATE = (*LeafBuffer.STATE, "_expires_at")
@@ -116,7 +116,8 @@ class SlidingWindow(LeafBuffer):
             reached = before + len(units)
         if not arrived and self._expires_at > reached:
             return self._nothing
-        # One mapping mostly expires for each that arrives; where they come one by one, mostly as many change as did before.
+        # Room for two changes an arrival: usually one mapping expires for each that arrives. For single elements, room for as many
+        # changes as in the last step.
         room = self._changes if arrived < _FEW else 2 * arrived + _FEWEST_CHANGES
         while True:
             tick, sign, changed = np.empty(room, INT32), np.empty(room, INT8), np.empty((self._width, room), INT64)
@@ -149,7 +150,7 @@ class SlidingWindow(LeafBuffer):
 class WaitingWindow(LeafBuffer):
     """A window with STEP, with a delay or of sessions: mappings wait to enter it, or it is not known at arrival when they expire.
 
-    It is the queue of its mappings, which enter and expire in the order of their arrival.
+    Its state is a queue of its mappings, which enter and expire in the order of their arrival.
     """
 
     copies = True

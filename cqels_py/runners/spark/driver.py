@@ -22,7 +22,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import CqelsError, DataError, RunError
 from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.scopes import SOURCE
-from cqels_py.formats.times import doubt
+from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.spark import folder, stage
 from cqels_py.runners.spark.describe import loads_in_words
@@ -142,7 +142,7 @@ class SparkRun:
             blank_nodes=self._blank_nodes,
             graphs=self.plan.graphs[number],
             contexts=self._contexts,
-            doubt=partial(self._doubt, stream),
+            on_questionable_time=partial(self._ask_unit, stream),
         )
 
     def _malformed(self, error: DataError) -> None:
@@ -151,9 +151,9 @@ class SparkRun:
         self._counters.malformed += 1
         self._report(error)
 
-    def _doubt(self, stream: str, time: int) -> None:
+    def _ask_unit(self, stream: str, time: int) -> None:
         """Ask whether an integer time was meant in another unit."""
-        if (question := doubt(time)) is not None:
+        if (question := unit_question(time)) is not None:
             self._report(DataError(f"<{stream}>: {question}"))
 
     def _micro_batches(self, elements: Iterable[ElementBatch]) -> Iterator[ResultBatch]:

@@ -18,7 +18,7 @@ from cqels_py.checkpoints.store import Attempt, PartStore, Saved, Start
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
 from cqels_py.formats.tabular import elements_from_arrow
-from cqels_py.formats.times import doubt
+from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.hot import HotCopy
@@ -115,19 +115,19 @@ def _elements(
             where=where,
             per_element=document is None,
             graphs=bool(job.graphs) and job.graphs[stream],
-            doubt=partial(_ask, job, stream) if stream in integers else None,
+            on_questionable_time=partial(_ask, job, stream) if stream in integers else None,
         )
         scope += len(mine)
 
 
-_DOUBTED: set[tuple[str, int]] = set()
+_ASKED: set[tuple[str, int]] = set()
 """Streams, by mark and number, for which this worker has warned that their times may not be microseconds."""
 
 
 def _ask(job: Job, stream: int, time: int) -> None:
-    if (job.mark, stream) not in _DOUBTED:
-        _DOUBTED.add((job.mark, stream))
-        _LOG.warning("<%s>: %s", job.streams[stream], doubt(time))
+    if (job.mark, stream) not in _ASKED:
+        _ASKED.add((job.mark, stream))
+        _LOG.warning("<%s>: %s", job.streams[stream], unit_question(time))
 
 
 _HOT: dict[tuple[str, int, int], tuple[str, PartState]] = {}
