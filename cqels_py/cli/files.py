@@ -29,7 +29,8 @@ def query_text(file: Path | None, text: str | None) -> str:
     if text is not None:
         return text
     assert file is not None
-    if "{" in str(file) and not file.exists():
+    # Not `file.exists()`, which raises an error for a name that is too long.
+    if "{" in str(file) and not os.path.exists(file):
         raise UsageError("a file with the query is expected here: to give the query itself, put -q before it")
     return text_of("query", file)
 

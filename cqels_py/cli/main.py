@@ -438,12 +438,12 @@ def compile_command() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (default: this process's own); returns its exit status."""
     from cqels_py.cli import rehearsal
-    from cqels_py.cli.failures import Exit
+    from cqels_py.cli.failures import Exit, reported
     from cqels_py.interrupts import raised
 
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        with raised(signal.SIGTERM, signal.SIGHUP), rehearsal.of(given):
+        with reported(), raised(signal.SIGTERM, signal.SIGHUP), rehearsal.of(given):
             app(args=given, prog_name="cqels")
     except Exit as over:
         return over.status

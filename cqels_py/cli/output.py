@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
-from cqels_py.errors import UsageError
+from cqels_py.errors import RunError, UsageError
 from cqels_py.sinks.protocol import Sink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cqels_py.batches.results import ResultBatch
     from cqels_py.dictionary import Dictionary
@@ -98,18 +98,25 @@ def open_writer(
     """A writer to `path` or standard output; files are closed by `cleanup`."""
     if format_ == "table":
         return _table(path, title, dictionary, plan, cleanup)
-    return SinkWriter(format_, _open(path, cleanup), dictionary, plan, _status_line(path, cleanup))
+    return SinkWriter(format_, _open(path, cleanup), path, dictionary, plan, _status_line(path, cleanup))
 
 
 class SinkWriter:
     """A sink, and a line of progress beside it."""
 
     def __init__(
-        self, format_: str, file: IO[str], dictionary: Dictionary, plan: Plan, show: Callable[[str], None] | None
+        self,
+        format_: str,
+        file: IO[str],
+        path: Path | None,
+        dictionary: Dictionary,
+        plan: Plan,
+        show: Callable[[str], None] | None,
     ) -> None:
         from cqels_py.sinks.files import open_sink
 
         self.show = show
+        self._path = path
         self._sink = open_sink(
             format_,
             file,
@@ -120,13 +127,16 @@ class SinkWriter:
         )
 
     def write(self, batch: ResultBatch) -> None:
-        self._sink.write(batch)
+        with writing(self._path):
+            self._sink.write(batch)
 
     def flush(self) -> None:
-        self._sink.flush()
+        with writing(self._path):
+            self._sink.flush()
 
     def commit(self) -> object:
-        return self._sink.commit()
+        with writing(self._path):
+            return self._sink.commit()
 
     def close(self, line: str) -> None:
         """The line was shown on a terminal, where nothing stays."""
@@ -161,9 +171,27 @@ def _open(path: Path | None, cleanup: ExitStack) -> IO[str]:
     if path is None:
         return sys.stdout
     try:
-        return cleanup.enter_context(path.open("w", encoding="utf-8", newline=""))
+        file = path.open("w", encoding="utf-8", newline="")
     except OSError as error:
         raise UsageError(f"--output: cannot write {path}: {error.strerror}") from None
+    cleanup.callback(_close, file, path)
+    return file
+
+
+def _close(file: IO[str], path: Path) -> None:
+    with writing(path):
+        file.close()
+
+
+@contextmanager
+def writing(path: Path | None) -> Iterator[None]:
+    """RunError for output that cannot be written, as on a full disk; BrokenPipeError as it is. None: standard output."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise RunError(f"cannot write {path or 'standard output'}: {error.strerror}") from None
 
 
 def _status_line(path: Path | None, cleanup: ExitStack) -> Callable[[str], None] | None:

@@ -305,11 +305,21 @@ def test_a_number_with_a_million_digits_is_a_term_like_any_other(cqels: Cqels, t
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_is_a_failure_that_says_so(stream: Path) -> None:
+    command = ["run", "-q", QUERY, "--stream", f"{STREAM}={stream}"]
+    full = "No space left on device\n"
+    assert on_a_full_disk(*command) == f"error: cannot write standard output: {full}"
+    assert on_a_full_disk(*command, "--output", "/dev/full") == f"error: cannot write /dev/full: {full}"
+    assert on_a_full_disk("run", "--help") == f"error: {full}"
+
+
+def on_a_full_disk(*command: str) -> str:
+    """What a command that fails says if its standard output cannot be written."""
     with open("/dev/full", "wb") as full:
-        command = [sys.executable, "-m", "cqels_py", "run", "-q", QUERY, "--stream", f"{STREAM}={stream}"]
-        finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        finished = subprocess.run(
+            [sys.executable, "-m", "cqels_py", *command], stdout=full, stderr=subprocess.PIPE, text=True
+        )
     assert finished.returncode == 1
-    assert without_compiling(finished.stderr) == "error: No space left on device\n"
+    return without_compiling(finished.stderr)
 
 
 def test_nobody_reads_the_results(stream: Path, tmp_path: Path) -> None:

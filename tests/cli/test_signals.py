@@ -16,12 +16,29 @@ import pytest
 from tests.cli.conftest import HEADER, STREAM, row, without_compiling
 
 COUNTS = f"SELECT (COUNT(*) AS ?n) WHERE {{ STREAM <{STREAM}> [RANGE 10s STEP 10s] {{ ?s <http://ex.org/v> ?v }} }}"
-PROGRAM = "from cqels_py.cli.main import run; run()"
+PROGRAM = "from cqels_py.__main__ import run; run()"
 SAID = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "ended: the terminal was closed (SIGHUP)"}
 STATUS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 
 
-def test_an_interrupt_while_modules_are_imported_is_no_traceback() -> None:
+def test_an_interrupt_while_the_command_line_is_imported_ends_the_process_silently() -> None:
+    program = """if True:
+        import builtins, signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        real = builtins.__import__
+        def interrupted(name, *given):
+            if name == "click":
+                signal.raise_signal(signal.SIGINT)
+            return real(name, *given)
+        builtins.__import__ = interrupted
+        from cqels_py.__main__ import run
+        run()
+    """
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (finished.returncode, finished.stdout, finished.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_an_interrupt_before_a_command_begins_is_no_traceback() -> None:
     # A process that a shell starts in the background ignores SIGINT.
     program = """if True:
         import signal

@@ -60,7 +60,7 @@ def test_a_query_file_that_is_no_text(cqels: Cqels, tmp_path: Path) -> None:
         (["--partitions", "4"], "one part"),
         (["--threads", "3"], "--threads"),
         (["--threads", "2", "--runner", "spark"], "local runner"),
-        (["--threads", "2", "--stream", f"{STREAM}=-"], "reads files ahead"),
+        (["--threads", "2", "--stream", f"{STREAM}=-"], "only read files ahead"),
     ],
 )
 def test_bad_options(cqels: Cqels, arguments: list[str], expected: str) -> None:
