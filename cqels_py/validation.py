@@ -9,9 +9,7 @@ import numpy as np
 
 from cqels_py.errors import UsageError
 from cqels_py.formats.times import FAR
-
-_NEAR = 0.8
-"""The least similarity (difflib's ratio) at which another name is suggested."""
+from cqels_py.suggestions import did_you_mean
 
 
 def instant(time: object) -> int:
@@ -45,14 +43,11 @@ def check_flag(value: object, name: str) -> None:
 
 def instead(iri: str, known: Iterable[str]) -> str:
     """A suggestion for an unknown IRI, beginning with a semicolon; empty if there is none."""
-    from difflib import get_close_matches
-
     streams = list(known)
     plain = iri.strip().removeprefix("<").removesuffix(">")
     if plain in streams and iri != plain:
         return f"; its IRI is written without angle brackets here: {plain}"
-    near = get_close_matches(plain, streams, n=1, cutoff=_NEAR)
-    return f"; did you mean {near[0]}?" if near else ""
+    return did_you_mean(plain, streams)
 
 
 def by_iri(given: object, name: str, of: str) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
+
+from cqels_py.suggestions import similar
 
 AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 FUNCTIONS = (
@@ -33,8 +34,8 @@ def meant_by(name: str) -> str | None:
     known = {re.sub("_", "", each): each for each in (*AGGREGATES, *FUNCTIONS)}
     if plain in _ELSEWHERE:
         return _ELSEWHERE[plain]
-    close = get_close_matches(plain, known, 1, 0.8)
-    return known[close[0]] if close else None
+    close = similar(plain, known, least=0.8)
+    return known[close] if close else None
 
 
 def instead_of(name: str) -> str:

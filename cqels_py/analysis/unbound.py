@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from rdflib import Variable
 
 from cqels_py.algebra.mentions import aggregate_arguments
@@ -35,6 +33,7 @@ from cqels_py.algebra.nodes import (
     WindowVariable,
 )
 from cqels_py.algebra.variables import exists_patterns, expression_variables, possible_variables
+from cqels_py.suggestions import similar
 
 
 def unbound_variables(query: ContinuousQuery) -> tuple[str, ...]:
@@ -46,10 +45,8 @@ def unbound_variables(query: ContinuousQuery) -> tuple[str, ...]:
 
 
 def _warning(name: Variable, bound: set[Variable]) -> str:
-    lower = {other.lower(): other for other in sorted(bound)}
-    close = get_close_matches(name.lower(), lower, 1)
-    meant = f": is ?{lower[close[0]]} meant?" if close else ""
-    return f"nothing in the query binds ?{name}{meant}"
+    close = similar(name, sorted(bound), least=0.6)
+    return f"nothing in the query binds ?{name}{f': is ?{close} meant?' if close else ''}"
 
 
 class _Names:

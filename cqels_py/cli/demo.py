@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from cqels_py.cli.job import Job
 from cqels_py.errors import UsageError
+from cqels_py.suggestions import did_you_mean
 
 DEFAULT_SPEED = 7_200.0
 """Two hours of the data a second."""
@@ -59,7 +60,7 @@ def job(name: str, query: str | None, days: int, speed: float | None, options: J
     queries = scenario.queries()
     chosen = query or scenario.query
     if chosen not in queries:
-        raise UsageError(f"{name} has no query {chosen!r}; it has {', '.join(queries)}")
+        raise UsageError(f"{name} has no query {chosen!r}; it has {', '.join(queries)}{did_you_mean(chosen, queries)}")
     watched = sys.stdout.isatty() and options.output is None
     pace = (DEFAULT_SPEED if watched else 0.0) if speed is None else speed
     dataset = scenario.dataset()
@@ -81,7 +82,8 @@ def find(name: str) -> Scenario:
     for scenario in SCENARIOS:
         if scenario.name == name:
             return scenario
-    raise UsageError(f"no scenario {name!r}; there are {', '.join(scenario.name for scenario in SCENARIOS)}")
+    names = [scenario.name for scenario in SCENARIOS]
+    raise UsageError(f"no scenario {name!r}; there are {', '.join(names)}{did_you_mean(name, names)}")
 
 
 def question(text: str) -> str:

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from cqels_py.errors import UsageError
+from cqels_py.suggestions import similar
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -36,8 +37,6 @@ _OTHER_FORMATS = (".txt", ".dat", ".log")
 _COMPRESSORS = ("gzip", "zstd")
 _MOST_NAMES = 10_000
 """The number of names in a folder that are compared with a misspelt one."""
-_NEAR = 0.75
-"""The least similarity (difflib's ratio) at which a name is suggested."""
 
 RDF = ("nt", "nq", "ttl", "trig", "rdf", "jsonld", "json")
 STREAMS = (*RDF, "csv", "tsv", "parquet", "ndjson")
@@ -67,16 +66,14 @@ def format_of(location: str, known: tuple[str, ...], asked: str | None = None) -
 
 def _instead(path: Path, endings: list[str]) -> str:
     """A suggestion for a file with an unknown suffix."""
-    from difflib import get_close_matches
-
     ending = path.suffix.lower()
     if ending in _OTHER_COMPRESSIONS:
         return f": decompress it first, or compress it with {' or '.join(_COMPRESSORS)}"
     if ending in ENDINGS:
         return f": {ENDINGS[ending]} is a format of streams"
-    near = get_close_matches(ending, endings, n=1) if ending and ending not in _OTHER_FORMATS else []
+    near = similar(ending, endings, least=0.6) if ending and ending not in _OTHER_FORMATS else None
     if near:
-        return f": did you mean {path.with_suffix(near[0]).name}?"
+        return f": did you mean {path.with_suffix(near).name}?"
     name = path.stem if ending in _OTHER_FORMATS else path.name
     return f": rename it by the format that it has, as {name}{endings[0]}"
 
@@ -91,11 +88,9 @@ def missing(path: Path) -> str:
 
 def nearby(path: Path) -> str:
     """The file in the folder with the most similar name, as a question; empty if there is none."""
-    from difflib import get_close_matches
-
     try:
         names = sorted(entry.name for entry in islice(path.parent.iterdir(), _MOST_NAMES))
     except OSError:
         return ""
-    near = get_close_matches(path.name, names, n=1, cutoff=_NEAR)
-    return f": did you mean {path.with_name(near[0])}?" if near else ""
+    near = similar(path.name, names)
+    return f": did you mean {path.with_name(near)}?" if near else ""

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from cqels_py.algebra.function_names import AGGREGATES, FUNCTIONS, instead_of
+from cqels_py.algebra.function_names import AGGREGATES, FUNCTIONS, instead_of, meant_by
 from cqels_py.errors import QuerySyntaxError
+from cqels_py.parser.keywords import KEYWORDS
 from cqels_py.parser.source import Source
 from cqels_py.parser.tokens import Kind, Token
 
@@ -15,11 +16,6 @@ _VALUES = (Kind.VARIABLE, Kind.NUMBER, Kind.STRING)
 _SCHEME = re.compile(r"<[A-Za-z][A-Za-z0-9+.\-]*:")
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _MOST_WORDS = 7
-_KEYWORDS = (
-    "SELECT", "WHERE", "FILTER", "BIND", "BY", "HAVING", "IN", "NOT", "ASC", "DESC", "VALUES", "DISTINCT", "REDUCED", "AS",
-    "OPTIONAL", "GRAPH", "UNION", "MINUS", "STREAM", "WINDOW", "SERVICE", "FROM", "NAMED", "ON", "RANGE", "LIMIT", "OFFSET",
-    "CONSTRUCT", "ASK", "DESCRIBE", "GROUP", "ORDER", "UNDEF", "SEPARATOR", "SILENT", "A", "TRUE", "FALSE",
-)  # fmt: skip
 _LITERALS = {"a string", "a number", "true", "false", "'+'", "'-'"}
 _TERMS = _LITERALS | {"a variable", "an IRI", "a blank node", "a", "'['", "'('", "'!'", "'^'", "'/'", "'|'"}
 _OPERATORS = {"'+'", "'-'", "'*'", "'/'", "'='", "'!='", "'>'", "'<='", "'>='", "'&&'", "'||'", "IN", "NOT", "an IRI"}
@@ -39,7 +35,8 @@ def explain(source: Source, tokens: Sequence[Token], offset: int, expected: Sequ
         return call
     wanted = "a prefix with its colon, such as ex:" if before.is_word("PREFIX") else _words(expected)
     found = "the query ends too early" if token.kind is Kind.END else f"unexpected {token}"
-    return source.error(f"{found}; expected {wanted}" if wanted else found, token.start)
+    meant = token.suggestion
+    return source.error(f"{found}; expected {wanted}{meant}" if wanted else f"{found}{meant}", token.start)
 
 
 def _call(source: Source, tokens: Sequence[Token], place: int) -> QuerySyntaxError | None:
@@ -61,8 +58,9 @@ def _call(source: Source, tokens: Sequence[Token], place: int) -> QuerySyntaxErr
                 f"an expression in SELECT stands in parentheses, with a name: write ({name}(…) AS ?name)", word.start
             )
         in_expression = at > 0 and (at == place or tokens[at - 1].kind is Kind.MARK)
-        if not known and following.is_mark("(") and in_expression and not word.is_word(*_KEYWORDS):
-            return source.error(f"there is no function {word.text}: {instead_of(word.text)}", word.start)
+        if not known and following.is_mark("(") and in_expression and not word.is_word(*KEYWORDS):
+            meant = "" if meant_by(word.text) else word.suggestion
+            return source.error(f"there is no function {word.text}{meant or f': {instead_of(word.text)}'}", word.start)
     return None
 
 

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from cqels_py.parser.keywords import KEYWORDS
 from cqels_py.parser.source import Source
+from cqels_py.suggestions import did_you_mean
 
 
 class Kind(Enum):
@@ -62,6 +64,12 @@ class Token:
 
     def is_mark(self, mark: str) -> bool:
         return self.kind is Kind.MARK and self.text == mark
+
+    @property
+    def suggestion(self) -> str:
+        """The end of a message about this unexpected token: the keyword that a misspelt word probably means, or nothing."""
+        misspelt = self.kind is Kind.WORD and not self.is_word(*KEYWORDS)
+        return did_you_mean(self.text, KEYWORDS) if misspelt else ""
 
     def __str__(self) -> str:
         if self.is_mark("<"):
@@ -147,4 +155,4 @@ class Cursor:
 
     def fail(self, expected: str) -> Token:
         """Raise an error that names the token that is here instead; never returns (typed so that `or` can be used)."""
-        raise self.source.error(f"{expected}, found {self.here}", self.here.start)
+        raise self.source.error(f"{expected}, found {self.here}{self.here.suggestion}", self.here.start)

@@ -183,6 +183,28 @@ def test_refusals(text: str, place: tuple[int, int], message: str) -> None:
     assert error.place == Place(*place, "query.rq")
 
 
+@pytest.mark.parametrize(
+    ("misspelt", "meant"),
+    [
+        ("SELEKT ?x { STREAM :s [NOW] { ?x :p ?v } }", "SELECT"),
+        ("SELECT ?x { STREM :s [NOW] { ?x :p ?v } }", "STREAM"),
+        ("SELECT ?x { STREAM :s [RAGNE 5s] { ?x :p ?v } }", "RANGE"),
+        ("SELECT ?x { STREAM :s [RANGE 5s STPE 1s] { ?x :p ?v } }", "STEP"),
+        ("SELECT ?x { STREAM :s [COUNT 5 PARTITON BY ?x] { ?x :p ?v } }", "PARTITION"),
+        ("SELECT ?x { STREAM :s [NOW] { ?x :p ?v } FLITER(?v > 1) }", "FILTER"),
+        ("SELECT ?x { STREAM :s [NOW] { ?x :p ?v } OPTINAL { ?x :q ?w } }", "OPTIONAL"),
+        ("REGISTER QEURY <q> AS SELECT ?x { STREAM :s [NOW] { ?x :p ?v } }", "QUERY"),
+        ("SELECT ?x { STREAM :s [NOW] { ?x :p ?v } } SOMETHING ?x", None),
+    ],
+)
+def test_the_keyword_that_a_misspelt_word_means(misspelt: str, meant: str | None) -> None:
+    message = complaint(PREFIX + misspelt).message
+    if meant is None:
+        assert "did you mean" not in message
+    else:
+        assert message.endswith(f"did you mean {meant}?")
+
+
 @pytest.mark.parametrize("text", ["", " \n\t", "# nothing\n"])
 def test_an_empty_text(text: str) -> None:
     with pytest.raises(QuerySyntaxError, match=r"<query>:\d:\d+: .*expected .*SELECT"):
