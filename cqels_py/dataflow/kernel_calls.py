@@ -18,6 +18,7 @@ _FILES: Final = ("cqels_py.formats.", "cqels_py.sources.", "cqels_py.sinks.")
 """Callers that read and write files, of which a plan knows nothing."""
 
 _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
+    "cqels_py.automata.evaluation": (),
     "cqels_py.dataflow.match_scan": (plan.MatchRows,),
     "cqels_py.operators.r2r.aggregate": (plan.GroupRows, plan.FactorisedGroups),
     "cqels_py.operators.r2r.distinct": (plan.DistinctRowsOf,),

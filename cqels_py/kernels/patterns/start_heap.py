@@ -1,0 +1,57 @@
+"""The persistent heap of Pinto & Riveros (section 5, Proposition 5.3): the runs of one state and key, by when they began.
+
+A tree node holds a run (CONTENT), the greatest start of an event among its combinations (START), and two subtrees whose starts are
+no greater. Inserting copies the nodes on one path and leaves the old tree as it was: who has its root still sees the old content.
+The path alternates at each node (SIDE), and ends where a subtree is out of reach, whose nodes are never read again. A subtree d
+levels down is entered once in 2^d insertions, so a path is about as long as the logarithm of the number of runs within reach.
+
+(Pushed down: the new run takes the place of a smaller one, which goes on downwards. A new root on top of the old tree, as the
+appendix can be read, becomes a path as long as the tree is large.)
+
+Tree nodes are rows of a ring with these columns; a run's row has its position in POSITION and its start in START.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+
+POSITION, CONTENT, LEFT, START, RIGHT, SIDE = 0, 2, 3, 4, 5, 6
+LONGEST = 62
+"""More nodes than the path of any insertion has."""
+
+
+@jit_inline
+def is_dead(nodes, number, low, tail):
+    """Is a tree empty, or out of reach with all that is in it?"""
+    return number < tail or number == 0 or nodes[number & np.int64(len(nodes) - 1), START] < low
+
+
+@jit_flat
+def insert(nodes, following, root, content, low, tail):
+    """Put a run into a tree. New nodes are numbered from `following` on, and only their tree columns are written.
+
+    `low`: what starts before it is out of reach; `tail`: nodes before it are free. Returns the number after the last new node; the
+    new root is `following`.
+    """
+    mask = np.int64(len(nodes) - 1)
+    at, carried = root, content
+    while True:
+        row = following & mask
+        following += 1
+        if is_dead(nodes, at, low, tail):
+            nodes[row, CONTENT], nodes[row, START] = carried, nodes[carried & mask, START]
+            nodes[row, LEFT], nodes[row, RIGHT], nodes[row, SIDE] = 0, 0, 0
+            return following
+        held, old = nodes[at & mask, CONTENT], at & mask
+        mine, other = nodes[held & mask, START], nodes[carried & mask, START]
+        if other > mine or (other == mine and nodes[carried & mask, POSITION] > nodes[held & mask, POSITION]):
+            held, carried = carried, held
+        nodes[row, CONTENT], nodes[row, START] = held, nodes[held & mask, START]
+        if nodes[old, SIDE] == 0:
+            nodes[row, LEFT], nodes[row, RIGHT], nodes[row, SIDE] = following, nodes[old, RIGHT], 1
+            at = nodes[old, LEFT]
+        else:
+            nodes[row, LEFT], nodes[row, RIGHT], nodes[row, SIDE] = nodes[old, LEFT], following, 0
+            at = nodes[old, RIGHT]
