@@ -65,8 +65,8 @@ class Delivery:
         if sink is not None:
             self._sinks = (*self._sinks, sink)
 
-    def finish(self) -> None:
-        """The streams have ended: wait for another thread that delivers, then commit the sinks."""
+    def commit(self) -> None:
+        """Wait for another thread that delivers, then commit the sinks."""
         with self.lock:
             for sink in self._sinks:
                 sink.commit()

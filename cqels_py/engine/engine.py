@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import cache, partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
@@ -43,8 +43,8 @@ from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.stream_views import NOTHING
 from cqels_py.script import Script, Sources, Table
-from cqels_py.sources.opened import ArrowStream, StreamSource, opened, predicates_of, table_in_order
-from cqels_py.sources.protocol import Opening, Source
+from cqels_py.sources.opened import ArrowStream, StreamSource, all_opened, predicates_of, table_in_order
+from cqels_py.sources.protocol import Opening
 from cqels_py.sources.read_ahead import ReadAhead, reader_ahead
 from cqels_py.sources.static import StaticSource, graphs_by_name, load_static_data, ontology_of
 from cqels_py.sources.time_merge import TimeMerge
@@ -154,6 +154,7 @@ class Engine:
         self.dictionary.hold(self._undelivered)
         self._pushed: list[PushedElement] = []
         self._elements = 0
+        self._merged: TimeMerge | None = None
         self._script = Script(options.for_script())
         use(self)
 
@@ -445,7 +446,7 @@ class Engine:
         self._flush()
         self._end()
         for query in list(self._known):
-            query.delivery.finish()
+            query.delivery.commit()
 
     @undisturbed
     def _end(self) -> None:
@@ -482,22 +483,33 @@ class Engine:
         self._flush()
         second = reader_ahead(list(sources.values()), threads, self.dictionary, self._reports.malformed)
         report = self._reports.malformed if second is None else second.report
-        readers = [opened(source, self._opening(iri, given.get(iri), report)) for iri, source in sources.items()]
-        if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
-            raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
-        with self._script.working_on(Sources(sources, given)):
-            self._read(readers, second, progress)
-        self.finish()
-        for reader in readers:
-            reader.commit(reader.position())
-            reader.close()
+        with ExitStack() as cleanup:
+            readers = all_opened(sources, lambda iri: self._opening(iri, given.get(iri), report), cleanup)
+            if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
+                raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
+            merged = TimeMerge(readers)
+            with self._script.working_on(Sources(sources, given)):
+                self._read(merged, second, progress)
+            self.finish()
+            merged.commit()
         return self.statistics
 
-    def _read(
-        self, readers: Sequence[Source], second: ReadAhead | None, progress: Callable[[Statistics], None] | None
-    ) -> None:
+    @_in_turn
+    def commit(self) -> None:
+        """Commit the sinks, so that the results so far are durable; then the sources of a `run`, up to the elements taken in so far.
+
+        `run` does so at the end of its sources. For sources that never end, call this in `progress`, for example every ten
+        seconds: a broker keeps the messages that have not been committed. Windows are in memory: without a checkpoint their content
+        is lost with the process. Files read ahead (`threads=2`) are committed at their end.
+        """
+        for query in list(self._known):
+            query.delivery.commit()
+        if self._merged is not None:
+            self._merged.commit()
+
+    def _read(self, merged: TimeMerge, second: ReadAhead | None, progress: Callable[[Statistics], None] | None) -> None:
         """Process the elements of the sources, merged by time."""
-        merged, batch = TimeMerge(readers), NOTHING
+        batch = NOTHING
 
         def live() -> Iterator[Ids]:
             yield from batch.live_ids()
@@ -506,13 +518,22 @@ class Engine:
                 yield from second.live_ids()
 
         reading = nullcontext() if second is None else closing(second)
-        with self.dictionary.holding(live), reading:
+        with self.dictionary.holding(live), reading, self._committing(merged if second is None else None):
             for batch in merged if second is None else second.read(merged):
                 for start in range(0, len(batch), self._batch or len(batch)):
                     end = min(len(batch), start + (self._batch or len(batch)))
                     self._process_part(slice_elements(batch, start, end))
                     if progress is not None:
                         progress(self.statistics)
+
+    @contextmanager
+    def _committing(self, merged: TimeMerge | None) -> Iterator[None]:
+        """Inside, `commit` commits these sources too."""
+        self._merged = merged
+        try:
+            yield
+        finally:
+            self._merged = None
 
     def _opening(self, stream: str, time_predicate: str | None, report: Callable[[DataError], None]) -> Opening:
         return Opening(

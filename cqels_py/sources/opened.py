@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,6 +28,17 @@ ArrowStream: TypeAlias = "pa.Table | pa.RecordBatchReader | Any"
 StreamSource: TypeAlias = "str | Path | ArrowStream | Connector | Iterable[ElementBatch]"
 
 _KINDS = 'a file, "-", an Arrow table or reader, or batches of elements (or a connector, which has a method open)'
+
+
+def all_opened(
+    sources: Mapping[str, StreamSource], opening: Callable[[str], Opening], cleanup: ExitStack
+) -> list[Source]:
+    """The sources of streams by IRI, each with its `opening`; `cleanup` closes them. Errors as of `opened`."""
+    found = []
+    for iri, source in sources.items():
+        found.append(opened(source, opening(iri)))
+        cleanup.callback(found[-1].close)
+    return found
 
 
 def opened(source: StreamSource, opening: Opening) -> Source:

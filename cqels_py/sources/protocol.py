@@ -20,7 +20,11 @@ class Source(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Has the source nothing at present, though it has not ended? Its last poll found nothing. Files are never idle."""
+        """Has the source had no elements for some time, though it has not ended? Then elements of other sources do not wait for it.
+
+        An idle source is polled in turn with the others, so its `poll` should wait only briefly. Elements that it has later may be
+        late. Files are never idle.
+        """
         ...
 
     def poll(self) -> ElementBatch | None:
@@ -35,7 +39,10 @@ class Source(Protocol):
         ...
 
     def commit(self, position: object) -> None:
-        """The results of all elements up to this position are safe: they will not be asked for again."""
+        """All elements up to this position have been taken in, and sinks have committed the results so far.
+
+        They will not be asked for again. Positions are those that `position` returned after a poll, in order.
+        """
         ...
 
     def close(self) -> None:

@@ -1,7 +1,11 @@
-"""Merges several sources into one sequence of elements, by time; ties in the order in which the sources were given."""
+"""Merges several sources into one sequence of elements, by time; ties in the order in which the sources were given.
+
+Elements of a source wait until all others have reached their time, except those that are idle.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -18,6 +22,9 @@ class _MergedSource:
 
     `keys`: the greatest time so far, element by element: an element out of order keeps its place behind its predecessors, so
     that lateness does not depend on the other sources. Elements with keys before `greatest` are all there.
+
+    `_polled` and `_taken` count elements; `_positions`: the position after each poll whose elements have not all been taken, with
+    their count; `_reached`: the last position up to which all have been taken.
     """
 
     def __init__(self, source: Source) -> None:
@@ -26,6 +33,13 @@ class _MergedSource:
         self.greatest = _BEFORE_ALL
         self.ended = False
         self.keys = np.empty(0, np.int64)
+        self._polled = self._taken = 0
+        self._positions: deque[tuple[int, object]] = deque()
+        self._reached: object = None
+
+    @property
+    def idle(self) -> bool:
+        return self._source.idle
 
     def read(self) -> None:
         """Poll one more batch."""
@@ -33,6 +47,10 @@ class _MergedSource:
         if batch is None:
             self.ended = True
             return
+        self._polled += len(batch)
+        if self._positions and self._positions[-1][0] == self._polled:
+            self._positions.pop()
+        self._positions.append((self._polled, self._source.position()))
         if len(batch):
             keys = np.maximum.accumulate(np.maximum(batch.time, self.greatest))
             self.greatest = int(keys[-1])
@@ -46,7 +64,16 @@ class _MergedSource:
         keys = self.keys[:cut]
         self.pending = [slice_elements(batch, cut, len(batch))] if cut < len(batch) else []
         self.keys = self.keys[cut:]
+        self._taken += cut
+        while self._positions and self._positions[0][0] <= self._taken:
+            self._reached = self._positions.popleft()[1]
         return slice_elements(batch, 0, cut), keys
+
+    def commit(self) -> None:
+        """Commit the elements that have been taken, if there are more of them than at the last commit."""
+        if self._reached is not None:
+            self._source.commit(self._reached)
+            self._reached = None
 
 
 class TimeMerge:
@@ -62,16 +89,22 @@ class TimeMerge:
                 yield from batch.live_ids()
 
     def __iter__(self) -> Iterator[ElementBatch]:
-        while behind := [source for source in self._sources if not source.ended]:
-            lowest = min(source.greatest for source in behind)
-            for source in behind:
-                if source.greatest == lowest:
+        while unfinished := [source for source in self._sources if not source.ended]:
+            lowest = min([source.greatest for source in unfinished if not source.idle], default=_BEFORE_ALL)
+            for source in unfinished:
+                if source.idle or source.greatest == lowest:
                     source.read()
-            frontiers = [source.greatest for source in self._sources if not source.ended]
+            frontiers = [source.greatest for source in self._sources if not source.ended and not source.idle]
             # A single source has nothing to wait for.
             merged = self._merge(min(frontiers) if frontiers and len(self._sources) > 1 else None)
             if len(merged):
                 yield merged
+
+    def commit(self) -> None:
+        """Commit, in each source, the elements of the batches that this has returned. Sources without a position have nothing to
+        commit."""
+        for source in self._sources:
+            source.commit()
 
     def _merge(self, frontier: int | None) -> ElementBatch:
         taken = [source.take_before(frontier) for source in self._sources]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -86,6 +87,56 @@ def test_from_a_source_to_a_sink() -> None:
     assert seen == [[1, 2], [1, 2, 3]]
     assert source.log == [("committed", 3), ("commit", 3), "close"]
     assert (statistics.elements, statistics.results) == (3, 3)
+
+
+def test_a_commit_after_each_delivered_batch() -> None:
+    """The sink commits first, then the source, up to the elements that have been taken in; not up to those that wait."""
+    source = Messages([[(1, "a", 1), (2, "b", 2)], [(4, "c", 3), (5, "d", 4)], [(9, "e", 5)]])
+    engine = Engine()
+    query = engine.register(
+        PREFIX + "SELECT ?s ?v { STREAM :s [NOW] { ?s :v ?v } OPTIONAL { STREAM :t [NOW] { ?s :v ?w } } }"
+    )
+    sink = Rows(engine.dictionary, source.log)
+    query.write_to(sink)
+    later = Messages([[(3, "x", 1)], [(4, "x", 1), (7, "x", 1)], [(8, "x", 1)]])
+    engine.run({STREAM: source, OTHER: later}, progress=lambda _: engine.commit())
+    # Batches are cut where the other source has got: at 3 (not c, which may follow an x), at 5, at 8, and at the end.
+    assert [entry for entry in source.log if entry[0] == "commit"] == [("commit", 2), ("commit", 4), ("commit", 5)]
+    for before, entry in pairwise(source.log):
+        assert entry[0] != "commit" or before[0] == "committed"
+    assert [entry for entry in later.log if entry[0] == "commit"] == [("commit", 1), ("commit", 3), ("commit", 4)]
+
+
+def test_a_source_is_closed_if_another_cannot_be_opened_or_a_subscriber_fails() -> None:
+    source = Messages([[(1, "a", 1)]])
+    engine = Engine()
+    query = engine.register(
+        PREFIX + "SELECT ?v { { STREAM :s [NOW] { ?s :v ?v } } UNION { STREAM :t [NOW] { ?s :v ?v } } }"
+    )
+    with pytest.raises(UsageError, match="no file"):
+        engine.run({STREAM: source, OTHER: "no.nq"})
+    assert source.log == ["close"]
+
+    def fail(_: object) -> None:
+        raise ValueError("no")
+
+    query.subscribe(fail)
+    with pytest.raises(ValueError, match="no"):
+        engine.run({STREAM: source, OTHER: table([(2, "b", 2)])})
+    assert source.log == ["close", "close"]
+
+
+def test_other_sources_do_not_wait_for_an_idle_one() -> None:
+    """Without the other's elements, those of a source that is idle would be waited for; what comes late is dropped as late."""
+    idle = Messages([[(1, "a", 1)], *[[]] * 5, [(3, "late", 30), (20, "b", 20)]])
+    engine = Engine(report=lambda _: None)
+    query = engine.register(
+        PREFIX + "SELECT ?v { { STREAM :s [NOW] { ?s :v ?v } } UNION { STREAM :t [NOW] { ?s :v ?v } } }"
+    )
+    busy = Messages([[(time, "x", time)] for time in (2, 4, 6, 8, 10)])
+    engine.run({STREAM: idle, OTHER: busy})
+    assert [int(result.bindings["v"]) for result in query.results()] == [1, 2, 4, 6, 8, 10, 20]
+    assert engine.statistics.late == 1
 
 
 def test_it_is_merged_with_others_by_time() -> None:

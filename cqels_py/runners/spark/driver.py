@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from cqels_py.runners.spark.session import Session
 from cqels_py.runners.spark.stage import Job
 from cqels_py.runners.statistics import Counters, Statistics
 from cqels_py.sinks.protocol import Sink
-from cqels_py.sources.opened import StreamSource, opened
+from cqels_py.sources.opened import StreamSource, all_opened
 from cqels_py.sources.protocol import Opening
 from cqels_py.sources.time_merge import TimeMerge
 from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
@@ -112,9 +113,10 @@ class SparkRun:
         called with the statistics after each micro-batch; its exceptions end the run.
         """
         predicates = {**dict(zip(self.plan.streams, self.plan.time_predicates, strict=True)), **(time_predicates or {})}
-        readers = [opened(source, self._opening(iri, predicates[iri])) for iri, source in sources.items()]
-        merged = TimeMerge(readers)
-        with self.dictionary.holding(merged.live_ids), self.dictionary.holding(self._live_ids):
+        with ExitStack() as cleanup:
+            merged = TimeMerge(all_opened(sources, lambda iri: self._opening(iri, predicates[iri]), cleanup))
+            cleanup.enter_context(self.dictionary.holding(merged.live_ids))
+            cleanup.enter_context(self.dictionary.holding(self._live_ids))
             for results in self._micro_batches(merged):
                 for sink in self._sinks:
                     sink.write(results)
@@ -123,11 +125,9 @@ class SparkRun:
                     progress(self.statistics)
                 if self._stopped:
                     return self.statistics
-        for sink in self._sinks:
-            sink.commit()
-        for reader in readers:
-            reader.commit(reader.position())
-            reader.close()
+            for sink in self._sinks:
+                sink.commit()
+            merged.commit()
         return self.statistics
 
     def _opening(self, stream: str, time_predicate: str | None) -> Opening:
