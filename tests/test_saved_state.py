@@ -85,9 +85,7 @@ class Run:
     def _open(self, engine_state: tuple[bytes, bytes] | None, states: Sequence[tuple[bytes, bytes]]) -> None:
         self._engine = cqels.Engine(**self._how)
         if engine_state is not None:
-            state = read(*engine_state)
-            restore_dictionary(self._engine.dictionary, state.pop("terms"))
-            self._engine._runner.restore(state)
+            self._engine._restore(read(*engine_state))
         self.queries = [self._engine.register(text, **self._given) for text in self._texts]
         for query, state in zip(self.queries, states, strict=False):
             dataflow_of(query).restore(read(*state))
@@ -97,8 +95,7 @@ class Run:
     def replace(self) -> None:
         """Go on in a new engine."""
         states = [written(dataflow_of(query).state()) for query in self.queries]
-        terms = dictionary_state(self._engine.dictionary)
-        self._open(written({"terms": terms, **self._engine._runner.state()}), states)
+        self._open(written(self._engine._state()), states)
 
     def push(self, trace: Sequence[Element]) -> Run:
         timed = {w.stream for text in self._texts for w in harness.parse(text).windows if w.time_predicate is not None}
@@ -348,7 +345,7 @@ def test_what_is_missing_of_another_type_or_left_over_is_named() -> None:
         fresh().restore({**state, path: without})
     with pytest.raises(UsageError, match="nothing for clock"):
         fresh().restore({path: values for path, values in state.items() if path != "clock"})
-    with pytest.raises(UsageError, match="format 0; this version reads 1"):
+    with pytest.raises(UsageError, match="format 0; this version reads 2"):
         fresh().restore({**state, "dataflow": {**state["dataflow"], "format": 0}})
 
 
@@ -393,6 +390,59 @@ def test_a_plan_has_the_same_digest_in_every_process() -> None:
     }
     (digests,) = found
     assert len(set(digests.split())) > 5
+
+
+def replaced(engine: cqels.Engine, text: str, **options: Any) -> tuple[cqels.Engine, cqels.Query]:
+    """Another engine with the state of this one and of its query."""
+    other = cqels.Engine(**options)
+    (before,) = engine._queries
+    state = written(dataflow_of(before).state())
+    other._restore(read(*written(engine._state())))
+    query = other.register(text)
+    dataflow_of(query).restore(read(*state))
+    return other, query
+
+
+def test_blank_nodes_of_elements_pushed_later_are_other_ones() -> None:
+    text = PREFIX + f"SELECT (COUNT(DISTINCT ?s) AS ?n) {{ {ONE} [ALL] {{ ?s :p ?o }} }}"
+    engine = cqels.Engine()
+    engine.register(text)
+    engine.push(f"{STREAMS}one", [("_:b", iri("p"), '"1"')], time=1)
+    engine, query = replaced(engine, text)
+    engine.push(f"{STREAMS}one", [("_:b", iri("p"), '"1"')], time=2)
+    assert [int(result.bindings["n"]) for result in query.results()] == [2]
+
+
+def test_counts_go_on_and_reports_that_are_made_once_are_not_repeated(caplog: pytest.LogCaptureFixture) -> None:
+    text = PREFIX + f"SELECT (SUM(?o) AS ?n) {{ {ONE} [ALL] {{ ?s :p ?o }} }}"
+    reports: list[str] = []
+    options = {"report": lambda error: reports.append(str(error))}
+    engine = cqels.Engine(**options)
+    engine.register(text)
+
+    def push(engine: cqels.Engine, value: str, time: int) -> None:
+        engine.push(f"{STREAMS}one", [(iri("s"), iri("p"), value)], time=time)
+
+    # A time of seconds; a term that is no number, and a number that is too large.
+    push(engine, '"x"', 1_714_564_800)
+    push(engine, f'"{10**40}"^^<http://www.w3.org/2001/XMLSchema#integer>', 1_714_564_801)
+    push(engine, '"late"', 1)
+    before, logged = engine.statistics, len(caplog.records)
+    assert (before.elements, before.late, before.no_numbers) == (3, 1, 2)
+    assert [("seconds?" in report, "is none" in report) for report in reports if "late" not in report] == [
+        (True, False),
+        (False, True),
+    ]
+    assert logged == 1
+    engine, _ = replaced(engine, text, **options)
+    assert engine.statistics == before
+    reports.clear()
+    push(engine, '"x"', 1_714_564_802)
+    push(engine, f'"{10**41}"^^<http://www.w3.org/2001/XMLSchema#integer>', 1_714_564_803)
+    push(engine, '"late"', 1)
+    assert [("dropped as late data" in report) for report in reports] == [True]
+    assert len(caplog.records) == logged
+    assert engine.statistics.no_numbers == 4
 
 
 def test_what_has_no_state_to_tell_is_refused() -> None:

@@ -262,7 +262,8 @@ class Dataflow:
         self.shared_scans.readers.resume(self.reader)
 
     def _parts(self) -> dict[str, object]:
-        return {**self.shared_scans.stateful_parts(), **dict(stateful_parts(self.root)), "output": self._output}
+        shared = self.shared_scans.stateful_parts()
+        return {**shared, **dict(stateful_parts(self.root)), "output": self._output, "reports": self._values}
 
     def live_ids(self, visited: set[int] | None = None) -> Iterator[Ids]:
         """Arrays with every id that this query may still refer to, but for those of the sources in `visited`, which grows."""

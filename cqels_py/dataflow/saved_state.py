@@ -4,6 +4,7 @@
     Project/0:Join            its input
     Project/0:Join/1:Scan     the second input of that; a window's PARTITION BY is at …/partition
     clock, arrivals, output   the clock and the counters of all scans; the operator that turns the root's changes into results
+    reports                   which reports that are made once have been made
 
 It contains no code, so a file of it can be read safely even if its origin is unknown. The contents of arrays are not validated: a
 checkpoint needs a digest that detects damage.
@@ -25,7 +26,7 @@ from cqels_py.state.named_values import NamedValues, restore, values_of
 
 DataflowState: TypeAlias = dict[str, NamedValues]
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever a name, a type or the meaning of a value changes."""
 _HEADER = "dataflow"
 _SAME_AS = "same_as"

@@ -50,6 +50,8 @@ _KIND = {
 class DictionaryValues:
     """The dictionary as `operators.r2r.aggregate.TermValues`."""
 
+    STATE = ("_warned", "_reported")
+
     def __init__(self, dictionary: Dictionary, limits: Limits = NO_REPORTS) -> None:
         self._dictionary = dictionary
         self._limits = limits

@@ -11,13 +11,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import cache, partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.kernel_calls import calls_of
+from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
@@ -48,6 +49,7 @@ from cqels_py.sources.protocol import Opening
 from cqels_py.sources.read_ahead import ReadAhead, reader_ahead
 from cqels_py.sources.static import StaticSource, graphs_by_name, load_static_data, ontology_of
 from cqels_py.sources.time_merge import TimeMerge
+from cqels_py.state.named_values import NamedValues, restore, values_of
 from cqels_py.validation import by_iri, check_callable, check_flag, instant
 
 _LOG = logging.getLogger("cqels_py")
@@ -548,6 +550,27 @@ class Engine:
             contexts=self._options.contexts,
             on_questionable_time=partial(self._reports.ask_unit, stream),
         )
+
+    # --- state ------------------------------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, NamedValues]:
+        """The state, beside that of the queries' dataflows, after `flush`; for `_restore`. Arrays are no copies.
+
+        `pushed`: the number of pushed elements, from which their blank nodes get their scopes.
+        """
+        return {
+            "terms": dictionary_state(self.dictionary),
+            "pushed": {"elements": self._elements},
+            "reports": values_of(self._reports),
+            **self._runner.state(),
+        }
+
+    def _restore(self, state: dict[str, NamedValues]) -> None:
+        """Continue from the state of an engine with the same options. Then register its queries, and restore their dataflows."""
+        restore_dictionary(self.dictionary, state["terms"])
+        self._elements = cast(int, state["pushed"]["elements"])
+        restore(self._reports, state["reports"])
+        self._runner.restore(state)
 
     # --- processing -----------------------------------------------------------------------------------------------
 

@@ -80,13 +80,15 @@ class EngineReports:
     Reports about a step are `due` when it is complete, and are given to `report` outside of the engine's lock.
     """
 
+    STATE = ("_asked",)
+
     def __init__(self, options: Options, counters: Counters) -> None:
         self._options = options
         self._counters = counters
         self.report = options.report if options.report is not None else logged(_LOG)
         self.due: deque[DataError] = deque()
         # Streams whose times seem to be meant in another unit.
-        self._asked: set[str] = set()
+        self._asked: list[str] = []
 
     def warn(self, plan: Plan) -> None:
         """The warnings of a query, to the logger, unless reports go elsewhere."""
@@ -107,7 +109,7 @@ class EngineReports:
     def ask_unit(self, stream: str, time: int) -> None:
         """Ask once a stream whether an integer time was meant in another unit; perhaps in a thread that reads ahead."""
         if stream not in self._asked and (question := unit_question(time)) is not None:
-            self._asked.add(stream)
+            self._asked.append(stream)
             self.due.append(DataError(f"<{stream}>: {question}"))
 
     def report_due(self, failures: list[BaseException]) -> None:

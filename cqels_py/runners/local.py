@@ -307,20 +307,22 @@ class LocalRunner(Runner):
         return slice_elements(together, 0, cut)
 
     def state(self) -> dict[str, NamedValues]:
-        """The watermark and the elements that wait, for it or a boundary, for `restore`; dataflows and dictionary have their own.
+        """The watermark, the counters, and the elements that wait (for the watermark or a boundary), for `restore`.
 
-        Arrays are no copies: write them before the next element.
+        Dataflows and dictionary have states of their own. Arrays are no copies: write them before the next element.
         """
         waiting = concatenate_elements([*self._waiting.batches, *([] if self._early is None else [self._early])])
         columns = ((each.name, getattr(waiting, each.name)) for each in fields(waiting))
         return {
             "watermark": values_of(self._watermark),
+            "counters": values_of(self.counters),
             "waiting": {name: column for name, column in columns if column is not None},
         }
 
     def restore(self, state: dict[str, NamedValues]) -> None:
         """Continue from the state of a runner with the same lateness, whose streams had the same numbers."""
         restore(self._watermark, state["watermark"])
+        restore(self.counters, state["counters"])
         waiting = ElementBatch(**state["waiting"])  # type: ignore[arg-type]
         self._early = waiting if len(waiting) else None
 

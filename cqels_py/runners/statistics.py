@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Statistics:
 @dataclass(slots=True)
 class Counters:
     """The counts behind `Statistics`, which has the same fields; one thread at a time advances them."""
+
+    STATE: ClassVar[tuple[str, ...]] = tuple(field.name for field in fields(Statistics))
 
     elements: int = 0
     triples: int = 0
