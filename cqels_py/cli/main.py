@@ -40,23 +40,27 @@ format_ = click.option(
     "--format",
     "format_",
     type=click.Choice(_FORMATS),
-    help="Default: by the ending of --output (.json .jsonl .ndjson .csv .tsv .nq .ttl .trig; no others); without "
-    "one, table on a terminal, else json; nquads for CONSTRUCT.",
+    help="Default: by the ending of --output (.json .jsonl .ndjson .csv .tsv .nq .ttl .trig); without an ending, "
+    "table on a terminal, otherwise json; for CONSTRUCT, nquads.",
 )
 output = click.option(
     "-o", "--output", metavar="PATH", type=_FILE, help="Write results to a file instead of standard output."
 )
-changelog = click.option("--changelog", is_flag=True, help="Results of both signs: + becomes true, - is withdrawn.")
+changelog = click.option(
+    "--changelog", is_flag=True, help="Deliver retractions too: sign + for new results, - for retracted ones."
+)
 limit = click.option("--limit", metavar="N", type=_COUNT, help="Stop after N results.")
-stats = click.option("--stats", is_flag=True, help="Statistics on standard error at the end.")
+stats = click.option("--stats", is_flag=True, help="Print statistics to standard error at the end.")
 runner = click.option(
     "--runner", type=click.Choice(("local", "spark")), default="local", help="Run in this process, or on Spark."
 )
-partitions = click.option("--partitions", metavar="N", type=_COUNT, help="Parts of the state, for --runner spark.")
+partitions = click.option(
+    "--partitions", metavar="N", type=_COUNT, help="Number of partitions of the state, for --runner spark."
+)
 entailment = click.option(
     "--entailment",
     type=click.Choice(("rdfs",)),
-    help="Also infer triples by the classes and properties of the static data.",
+    help="Infer triples from the classes and properties of the static data.",
 )
 service_timeout = click.option(
     "--service-timeout", metavar="DURATION", default="30s", help="Timeout of a SERVICE endpoint."
@@ -66,22 +70,22 @@ contexts = click.option(
     "contexts",
     metavar="IRI=FILE",
     multiple=True,
-    help="A JSON-LD context by its IRI; none is fetched.",
+    help="A JSON-LD context and the IRI that names it; contexts are never fetched.",
 )
 blank_nodes = click.option(
     "--blank-nodes",
     type=click.Choice(("source", "element")),
     default="source",
-    help="Scope of blank node labels: the source (a file; of .ndjson a line), or the element.",
+    help="Scope of blank node labels: the source (a file, or a line of .ndjson), or the element.",
 )
 batch = click.option(
-    "--batch", metavar="N", type=_COUNT, help="Elements processed together; results do not depend on it."
+    "--batch", metavar="N", type=_COUNT, help="Number of elements processed together; results are the same."
 )
 threads = click.option(
     "--threads",
     metavar="N",
     type=click.IntRange(1, 2),
-    help="2: a second thread parses files ahead. Results are the same. Default: 2 for large files, otherwise 1.",
+    help="With 2, a second thread parses files ahead; results are the same. Default: 2 for large files, otherwise 1.",
 )
 
 
@@ -138,24 +142,26 @@ def app() -> None:
     query_file, query_text, streams, static, static_graph, format_, output, changelog, runner, partitions, entailment,
     service_timeout, blank_nodes, contexts,
 )  # fmt: skip
-@click.option("--time-predicate", metavar="IRI", help="The property with the event time, for .nt and .ttl streams.")
+@click.option(
+    "--time-predicate", metavar="IRI", help="The property that gives the event time, for .nt and .ttl streams."
+)
 @click.option(
     "--lateness",
     metavar="DURATION",
     default="0s",
-    help="Allowed lateness: later elements are dropped.",
+    help="Allowed lateness; elements that are later are dropped.",
 )
 @options(limit, stats, batch, threads)
 @click.option(
     "--max-memory",
     type=click.Choice(("constant", "window")),
-    help="Refuse a query whose state may become larger than a constant, or than its windows (cqels explain: memory).",
+    help="Refuse a query whose state may grow beyond a constant, or beyond its windows (see cqels explain).",
 )
 @click.option(
     "--on-error",
     type=click.Choice(("stop", "skip")),
     default="stop",
-    help="Malformed input: stop, or skip it.",
+    help="On malformed input, stop or skip it.",
 )
 def run_command(
     *,
@@ -237,9 +243,10 @@ def explain_command(
     blank_nodes: str,
     contexts: Sequence[str],
 ) -> None:
-    """Show a query's plan: windows, probing, indexes, partition keys, estimated state.
+    """Show the plan of a query.
 
-    QUERY is a file with the query.
+    The plan has the windows, the operators with their indexes and estimated state, the partition keys, and whether memory is
+    bounded. QUERY is a file with the query.
     """
     from cqels_py.cli import arguments, execution, failures, files
     from cqels_py.cli.job import Job, check_partitions
@@ -265,15 +272,15 @@ def explain_command(
 
 @app.command("demo")
 @click.argument("name", default="flights")
-@click.option("--query", metavar="NAME", help="One of the scenario's queries.")
+@click.option("--query", metavar="NAME", help="Name of one of the scenario's queries.")
 @click.option("--days", metavar="N", type=_COUNT, default=3, help="Days of data.")
 @click.option(
     "--speed",
     metavar="FACTOR",
     type=click.FloatRange(min=0),
-    help="Seconds of event time per second; 0: unbounded. Default: 7200 on a terminal, otherwise 0.",
+    help="Seconds of event time per second; 0: as fast as possible. Default: 7200 on a terminal, otherwise 0.",
 )
-@click.option("--list", "list_", is_flag=True, help="The scenarios and their queries.")
+@click.option("--list", "list_", is_flag=True, help="List the scenarios and their queries.")
 @options(format_, output, changelog, limit, stats, batch)
 def demo_command(
     *,
@@ -319,7 +326,7 @@ def demo_command(
 
 @app.command("bench")
 @click.argument("suite", required=False)
-@click.option("--queries", metavar="IDS", help="Which of its queries, like 1,4,5; default: all.")
+@click.option("--queries", metavar="IDS", help="Queries of the suite, such as 1,4,5. Default: all.")
 @click.option("--triples", metavar="N", type=_COUNT, default=1_000_000, help="Triples in all streams together.")
 @click.option("--data", metavar="DIR", type=_FILE, help="Folder for the streams' files. Default: a temporary one.")
 @click.option(
@@ -331,18 +338,18 @@ def demo_command(
 @options(partitions, threads)
 @click.option("--check", is_flag=True, help="Compare answers and rates with re-evaluation by pyoxigraph.")
 @click.option("--seed", metavar="N", type=click.IntRange(min=0), default=1, help="Seed of the generated data.")
-@click.option("--window", metavar="N", help="Windows of the last N elements instead; several sizes like 1000,10000.")
-@click.option("--json", metavar="FILE", type=_FILE, help="Write all measurements.")
-@click.option("--csv", metavar="FILE", type=_FILE, help="Write a row for each query.")
-@click.option("--plots", metavar="DIR", type=_FILE, help="Draw throughput, latency and memory.")
+@click.option("--window", metavar="N", help="Replace all windows by the last N elements; several sizes as 1000,10000.")
+@click.option("--json", metavar="FILE", type=_FILE, help="Write all measurements to a file.")
+@click.option("--csv", metavar="FILE", type=_FILE, help="Write a row for each query to a file.")
+@click.option("--plots", metavar="DIR", type=_FILE, help="Draw throughput, latency and memory into a folder.")
 @click.option(
     "--compare",
     metavar="FILE",
     type=_FILE,
     multiple=True,
-    help="An earlier run's --json, to show ratios to it.",
+    help="Show ratios to an earlier run, by the file of its --json.",
 )
-@click.option("--list", "list_", is_flag=True, help="The suites and their queries.")
+@click.option("--list", "list_", is_flag=True, help="List the suites and their queries.")
 def bench_command(
     *,
     suite: str | None,
@@ -361,9 +368,9 @@ def bench_command(
     compare: Sequence[Path],
     list_: bool,
 ) -> None:
-    """Measure a suite's queries: throughput, latency, memory, and whether answers are right.
+    """Measure the queries of a benchmark suite.
 
-    SUITE is srbench or lsbench.
+    Measured are throughput, latency and memory; --check compares the answers too. SUITE is srbench or lsbench.
     """
     from cqels_py.cli import bench, failures
     from cqels_py.cli.job import check_partitions, check_threads
