@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cqels_py.plan.match_bounds import is_cut, late_variables, unsteady_lists
 from cqels_py.plan.nodes import MatchRows, Plan, PlannedEvent, partition_variables
 from cqels_py.planner.windows import duration_text
 
@@ -17,14 +18,18 @@ def _parts(query: Plan, node: MatchRows) -> Iterator[str]:
     events = [_event(query, number, event) for number, event in enumerate(node.events, 1)]
     yield f"match {within_text(node)} of {', '.join(events)}"
     yield f"automaton of {len(node.states)} states: {' '.join(_edges(node))}"
-    for gap in node.absent:
+    for number, gap in enumerate(node.absent):
         keys = f" by {_names(gap.key)}" if gap.key else ""
-        yield f"no event {gap.event + 1} after {_numbers(gap.after)}{keys}, tested for each run"
+        cut = all(is_cut(node, t) for t in node.transitions if t.absent == number)
+        how = "one look-up for all runs of a key" if cut else "tested for each run"
+        yield f"no event {gap.event + 1} after {_numbers(gap.after)}{keys}, {how}"
     late = sorted(late_variables(node))
     if late:
         yield f"{_names(tuple(late))} compared when matches are formed, as no key has it: a search may end without a match"
+    elif any(t.absent >= 0 and not is_cut(node, t) for t in node.transitions):
+        yield "keys decide all comparisons but those of NOT: a search may end without a match"
     else:
-        yield "keys decide all comparisons: each match takes time by its own length, not counting runs that expired"
+        yield f"keys decide all comparisons: {_delay(node)}"
     shared = partition_variables(node)
     if shared:
         yield f"all events have {_names(shared)}"
@@ -34,7 +39,26 @@ def _parts(query: Plan, node: MatchRows) -> Iterator[str]:
         where = f" for their {_names(shared)}" if shared else ""
         yield f"after a match elements so far serve no more{where}"
     kept = ", and standing matches" if node.retract else ""
-    yield f"lists of runs by key; keeps the events within reach{kept}"
+    yield f"{_indexes(node)}; keeps the events within reach{kept}"
+
+
+def _delay(node: MatchRows) -> str:
+    if unsteady_lists(node) and not node.guarantee:
+        return (
+            "each match takes time by its own length, not counting runs that expired, each of which is passed about once "
+            "(guarantee=True: by its length alone)"
+        )
+    if node.policy == "EARLIEST":
+        return "a match takes time by its own length; runs that expired are passed once"
+    return "each match takes time by its own length, and an event a look-up for each of its transitions"
+
+
+def _indexes(node: MatchRows) -> str:
+    heaps = unsteady_lists(node) if node.guarantee else set()
+    if not heaps:
+        return "lists of runs by key, an insertion takes one step"
+    after = _numbers(sorted({node.states[state].event for state, _ in heaps}))
+    return f"lists of runs by key, after {after} persistent heaps by the first event: an insertion takes about log2(runs) steps"
 
 
 def within_text(node: MatchRows) -> str:
@@ -72,25 +96,3 @@ def _numbers(events: list[int] | tuple[int, ...]) -> str:
 
 def _names(names: tuple[str, ...]) -> str:
     return ", ".join(f"?{name}" for name in names)
-
-
-def late_variables(node: MatchRows) -> set[str]:
-    """Variables that an event shares with an earlier one which is not the last of its run, where that one lacks them."""
-    found: set[str] = set()
-    for t in node.transitions:
-        source = set(node.events[node.states[t.source].event].variables)
-        target = set(node.events[node.states[t.target].event].variables)
-        found |= (target & _before(node, t.source)) - source
-    return found
-
-
-def _before(node: MatchRows, state: int) -> set[str]:
-    """The variables of all events that may be in a run to a state."""
-    reached, waiting = {state}, [state]
-    while waiting:
-        here = waiting.pop()
-        for t in node.transitions:
-            if t.target == here and t.source not in reached:
-                reached.add(t.source)
-                waiting.append(t.source)
-    return {name for each in reached for name in node.events[node.states[each].event].variables}

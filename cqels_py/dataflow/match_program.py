@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.kernels.patterns import runs as kernel
-from cqels_py.plan.nodes import MatchRows, partition_variables
+from cqels_py.kernels.patterns.start_heap import LONGEST
+from cqels_py.plan.match_bounds import is_cut, unsteady_lists
+from cqels_py.plan.nodes import MatchRows, MatchTransition, partition_variables
 
 Int64 = npt.NDArray[np.int64]
 
@@ -29,21 +31,26 @@ class MatchProgram:
 
 
 class _Lists:
-    """The lists of runs: one for each state and key. Those of NOT have a state of their own each, behind the automaton's."""
+    """The lists of runs: one for each state, key and cut. Those of NOT have a state of their own each, behind the automaton's."""
 
     def __init__(self, node: MatchRows) -> None:
-        self.numbers: dict[tuple[int, tuple[str, ...]], int] = {}
+        self.numbers: dict[tuple[int, tuple[str, ...], int], int] = {}
         for transition in node.transitions:
-            self._add(transition.source, transition.key)
+            self._add(transition.source, transition.key, cut_of(node, transition))
         consuming = len(node.states) + len(node.absent)
         self.consumed = self._add(consuming, partition_variables(node)) if node.consume else -1
         self.gaps = [self._add(len(node.states) + place, absent.key) for place, absent in enumerate(node.absent)]
 
-    def _add(self, state: int, key: tuple[str, ...]) -> int:
-        return self.numbers.setdefault((state, key), len(self.numbers))
+    def _add(self, state: int, key: tuple[str, ...], cut: int = -1) -> int:
+        return self.numbers.setdefault((state, key, cut), len(self.numbers))
 
     def of_state(self, state: int) -> list[int]:
-        return [number for (source, _), number in self.numbers.items() if source == state]
+        return [number for (source, _, _), number in self.numbers.items() if source == state]
+
+
+def cut_of(node: MatchRows, transition: MatchTransition) -> int:
+    """The number of the NOT that one look-up decides before a transition, or -1."""
+    return transition.absent if is_cut(node, transition) else -1
 
 
 def match_program(node: MatchRows) -> MatchProgram:
@@ -54,11 +61,21 @@ def match_program(node: MatchRows) -> MatchProgram:
     columns = [event.variables for event in node.events]
     keys = [
         list(range(len(key))) if state == len(event_of) else [columns[event_of[state]].index(name) for name in key]
-        for state, key in lists.numbers
+        for state, key, _ in lists.numbers
     ]
-    entries, key_columns, cleared = _entries(node, lists, event_of)
+    cuts = [
+        _cut_columns(node, columns[event_of[state]], cut)
+        if cut >= 0
+        else [kernel.OF_ABSENT if number in lists.gaps else kernel.NO_CUT]
+        for number, (state, _, cut) in enumerate(lists.numbers)
+    ]
+    unsteady = unsteady_lists(node) if node.guarantee else set()
+    heaped = [(state, key) in unsteady for state, key, _ in lists.numbers]
+    entries, key_columns, cleared, cut_columns = _entries(node, lists, event_of)
     events = [event_of[entry[kernel.TARGET]] for entry in entries]
-    made = [len(lists.of_state(entry[kernel.TARGET])) + 1 for entry in entries]
+    made = [
+        sum(1 + LONGEST * heaped[number] for number in lists.of_state(entry[kernel.TARGET])) + 1 for entry in entries
+    ]
     of_states = [lists.of_state(state) for state in range(len(event_of))]
     arrays = (
         _matrix(entries, kernel.ENTRY_FIELDS),
@@ -87,6 +104,9 @@ def match_program(node: MatchRows) -> MatchProgram:
         ),
         _partition_columns(node),
         np.array([node.variables.index(name) for name in partition_variables(node)] if node.consume else [], np.int64),
+        _padded(cut_columns),
+        _padded(cuts),
+        np.array(heaped, np.int64),
     )
     most = max(sum(n for n, e in zip(made, events, strict=True) if e == event) for event in range(len(columns)))
     width = max(*map(len, columns), len(partition_variables(node)) if node.consume else 0, 0)
@@ -95,25 +115,32 @@ def match_program(node: MatchRows) -> MatchProgram:
 
 def _entries(
     node: MatchRows, lists: _Lists, event_of: Sequence[int]
-) -> tuple[list[list[int]], list[list[int]], list[tuple[str, ...]]]:
-    """The entries by event, their key columns, and the sets of variables that some of them clear."""
+) -> tuple[list[list[int]], list[list[int]], list[tuple[str, ...]], list[list[int]]]:
+    """The entries by event, their key columns, the sets of variables that some of them clear, and the columns of their cuts."""
     cleared = list(dict.fromkeys(t.fresh for t in node.transitions if t.fresh))
-    found: list[tuple[int, list[int], list[int]]] = []
+    found: list[tuple[int, list[int], list[int], list[int]]] = []
     for state, event in enumerate(event_of):
         gap = state >= len(node.states)
         if gap or node.states[state].initial:
             final = not gap and node.states[state].final
-            found.append((event, [state, -1, 0, 0, -1, -1, int(final), 0], []))
+            found.append((event, [state, -1, 0, 0, -1, -1, int(final), 0, -1], [], []))
     for t in node.transitions:
         event = event_of[t.target]
         key = [node.events[event].variables.index(name) for name in t.key]
+        cut = cut_of(node, t)
         fields = [
-            t.target, lists.numbers[t.source, t.key], int(t.same_element), int(t.later), t.absent,
-            cleared.index(t.fresh) if t.fresh else -1, int(node.states[t.target].final), len(key),
+            t.target, lists.numbers[t.source, t.key, cut], int(t.same_element), int(t.later), t.absent if cut < 0 else -1,
+            cleared.index(t.fresh) if t.fresh else -1, int(node.states[t.target].final), len(key), cut,
         ]  # fmt: skip
-        found.append((event, fields, key))
+        columns = _cut_columns(node, node.events[event].variables, cut)[1:] if cut >= 0 else []
+        found.append((event, fields, key, columns))
     found.sort(key=lambda each: each[0])
-    return [fields for _, fields, _ in found], [key for _, _, key in found], cleared
+    return [each[1] for each in found], [each[2] for each in found], cleared, [each[3] for each in found]
+
+
+def _cut_columns(node: MatchRows, variables: Sequence[str], cut: int) -> list[int]:
+    """A NOT that is a cut, and the columns of its key in an event."""
+    return [cut, *(variables.index(name) for name in node.absent[cut].key)]
 
 
 def _partition_columns(node: MatchRows) -> Int64:

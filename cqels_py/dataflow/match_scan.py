@@ -150,6 +150,9 @@ class MatchScan(SharedSource):
             most_nodes=program.most_nodes,
             longest_key=program.longest_key,
         )
+        # In one element, events of NOT come first: those of other rows then know them.
+        absent = [gap.event for gap in node.absent]
+        self._order = [*absent, *(number for number in range(len(node.events)) if number not in absent)]
         self._nothing = empty(len(node.variables))
         self._no_rows = np.empty((0, kernel.VALUES + self._width), np.int64)
         self._routed: RoutedBatch | None = None
@@ -203,7 +206,8 @@ class MatchScan(SharedSource):
         `before`: so many elements have had positions; `mine`: which of the batch get one (None: all).
         """
         batch, found = routed.batch, []
-        for number, event in enumerate(self._events):
+        for number in self._order:
+            event = self._events[number]
             if not event.may_match(routed):
                 continue
             element, values = event.rows(routed)

@@ -16,6 +16,7 @@ from cqels_py.errors import UsageError
 from cqels_py.parser import parse
 from cqels_py.plan.nodes import Plan
 from cqels_py.planner import CHOICES, RULES, plan_query, rewrite_plan
+from cqels_py.planner.matches import with_guarantee
 from cqels_py.rewrites import OPTIONAL, rewrite
 from cqels_py.rewrites.entailment import Ontology, entail
 from cqels_py.validation import check_flag
@@ -30,7 +31,7 @@ class CompiledQuery:
 
     `text`: the query as it was written. `asked`: its algebra before any rewrite, with the answers of SERVICE. `plan`: its physical
     plan, with the warnings of analyses and planner. `ontology`: by which it was rewritten for entailment, if it was.
-    `without`: names of `OPTIMISATIONS` that were left out.
+    `without`: names of `OPTIMISATIONS` that were left out. `guarantee`: MATCH has indexes with a bound for each step.
     """
 
     text: str
@@ -38,6 +39,7 @@ class CompiledQuery:
     plan: Plan
     ontology: Ontology | None = None
     without: frozenset[str] = frozenset()
+    guarantee: bool = False
 
     @property
     def static_graphs(self) -> tuple[str, ...]:
@@ -63,17 +65,20 @@ def compile_query(
     service_timeout: float = TIMEOUT,
     ontology: Ontology | None = None,
     without: Collection[str] = (),
+    guarantee: bool = False,
 ) -> CompiledQuery:
     """Compile a query's text; or compile a compiled query again, with other options, without parsing its text again.
 
     `source` names the text in messages. `changelog`: results of both signs. `service_timeout`: seconds that an endpoint of
     SERVICE may be silent. `ontology`: the query also sees the triples that it entails (RDFS). `without`: names of
-    `OPTIMISATIONS` to leave out.
+    `OPTIMISATIONS` to leave out. `guarantee`: see `Engine.register`.
     Raises QuerySyntaxError, UnsupportedQuery, DataError (of an endpoint), UsageError.
     """
     check_flag(changelog, "changelog")
+    check_flag(guarantee, "guarantee")
     if isinstance(query, CompiledQuery):
         text, asked, ontology = query.text, query.asked, ontology or query.ontology
+        guarantee = guarantee or query.guarantee
         without = query.without.union(without)
     else:
         text, asked = query, answer_services(_parsed(query, source), service_timeout)
@@ -81,15 +86,19 @@ def compile_query(
     if changelog:
         # Before planning: the rows of a whole answer have an order, changes have none.
         asked = replace(asked, output=Output.CHANGELOG)
-    if isinstance(query, CompiledQuery) and query == replace(query, asked=asked, ontology=ontology, without=left_out):
-        return query
+    if isinstance(query, CompiledQuery):
+        options = replace(query, asked=asked, ontology=ontology, without=left_out, guarantee=guarantee)
+        if query == options:
+            return query
     findings = [finding for analysis in ANALYSES for finding in analysis(asked)]
     # First of all rewrites: it makes unions of triple patterns, into which windows and filters are then pushed.
     entailed = asked if ontology is None else entail(asked, ontology)
     rewritten = rewrite(entailed, left_out)
     plan = rewrite_plan(plan_query(rewritten, left_out), left_out)
     plan = replace(plan, warnings=(*findings, *plan.warnings))
-    return CompiledQuery(text, asked, plan, ontology, left_out)
+    if guarantee:
+        plan = replace(plan, root=with_guarantee(plan.root))
+    return CompiledQuery(text, asked, plan, ontology, left_out, guarantee)
 
 
 def _parsed(text: str, source: str | None) -> ContinuousQuery:

@@ -181,12 +181,15 @@ class Engine:
         static_graphs: Mapping[str, StaticSource] | None = None,
         changelog: bool = False,
         entailment: str | None = None,
+        guarantee: bool = False,
     ) -> Query:
         """Register a query, by its text or compiled (`engine.compile`); it sees elements that are pushed from now on.
 
         `source` names the text in messages. `static`: data of the default graph, one source or several; `static_graphs`:
         named graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees triples inferred from the
-        classes and properties of the static default graph. Raises QuerySyntaxError, UnsupportedQuery, DataError.
+        classes and properties of the static default graph. `guarantee`: the matches of MATCH are found with a delay that depends on
+        their length alone, and an event takes steps by the logarithm of what WITHIN holds; where that cannot be, the query is
+        refused. Raises QuerySyntaxError, UnsupportedQuery, DataError.
         """
         if self._pending.is_here():
             raise _called_by_subscriber("register")
@@ -194,7 +197,11 @@ class Engine:
         check_entailment(entailment)
         graphs = graphs_by_name(static_graphs)
         compiled = compile_query(
-            text, source=source, changelog=changelog, service_timeout=self._options.service_timeout
+            text,
+            source=source,
+            changelog=changelog,
+            service_timeout=self._options.service_timeout,
+            guarantee=guarantee,
         )
         # Beside the running engine: other threads can push meanwhile.
         prepare(calls_of(compiled.plan), _announce)

@@ -366,7 +366,8 @@ class MatchRows:
 
     `within`: microseconds, `within_events`: elements, between the first and the last of a match; None: any number. `windows`:
     over the streams whose elements are counted. `retract`: matches are retracted when they no longer stand. `policy`: ALL, or the
-    LATEST or EARLIEST match of each last element. `consume`: after a match, elements so far serve no more.
+    LATEST or EARLIEST match of each last element. `consume`: after a match, elements so far serve no more. `guarantee`: lists in
+    which a search might pass many runs out of reach are heaps instead.
     """
 
     events: tuple[PlannedEvent, ...]
@@ -381,6 +382,7 @@ class MatchRows:
     retract: bool = True
     policy: str = "ALL"
     consume: bool = False
+    guarantee: bool = False
 
 
 def partition_variables(node: MatchRows) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ from rdflib import Variable
 from cqels_py.algebra.match_automaton import Automaton, automaton_of
 from cqels_py.algebra.nodes import Event, Match, TriplePattern
 from cqels_py.algebra.variables import event_variables, variables_of_event
+from cqels_py.errors import UnsupportedQuery
 from cqels_py.event_time.windows import Bounds, Measure
+from cqels_py.plan.match_bounds import without_guarantee
 from cqels_py.plan.nodes import (
     AbsentEvent,
     ExtendRows,
@@ -26,7 +28,7 @@ from cqels_py.plan.nodes import (
     inputs_of,
 )
 from cqels_py.plan.order import is_timed
-from cqels_py.plan.traverse import nodes_of
+from cqels_py.plan.traverse import bottom_up, nodes_of
 from cqels_py.planner.expressions import compile_expression
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.texts import pattern_text
@@ -152,3 +154,18 @@ def _unretracted(node: Node) -> Node:
         case _:
             assert not inputs_of(node)
             return node
+
+
+def with_guarantee(root: Node) -> Node:
+    """The plan in which each MATCH has indexes with a bound for each step. UnsupportedQuery where one cannot have it."""
+    matches = [node for node in nodes_of(root) if isinstance(node, MatchRows)]
+    if not matches:
+        raise UnsupportedQuery("guarantee=True is about MATCH, which this query does not have: leave it out")
+    for node in matches:
+        if reason := without_guarantee(node):
+            raise UnsupportedQuery(f"guarantee=True: {reason}; or leave guarantee=True out")
+    return bottom_up(root, _guaranteed)
+
+
+def _guaranteed(node: Node) -> Node:
+    return replace(node, guarantee=True) if isinstance(node, MatchRows) else node

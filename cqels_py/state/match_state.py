@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import insertions
 from cqels_py.kernels.patterns import runs as kernel
+from cqels_py.kernels.patterns.start_heap import LONGEST
 from cqels_py.kernels.primitives.state_record import ArrayTable, StateArray, StateRecord
 from cqels_py.state.ordered_rows import OrderedRows
 
@@ -41,7 +42,9 @@ class MatchState(StateRecord):
     _stand = StateArray[np.int64](kernel.STAND)
     _stand_next = StateArray[np.int64](kernel.STAND_NEXT)
     _best = StateArray[np.int64](kernel.BEST)
-    STATE = ("_nodes", "_heads", "_meta", "_stand", "_stand_next")
+    _oldest = StateArray[np.int64](kernel.OLDEST)
+    _pending = StateArray[np.int64](kernel.PENDING)
+    STATE = ("_nodes", "_heads", "_oldest", "_meta", "_stand", "_stand_next")
 
     def __init__(
         self,
@@ -57,11 +60,15 @@ class MatchState(StateRecord):
         self._values = values
         self._program = ArrayTable(*program)
         self._list_keys = program[kernel.LIST_KEYS]
+        self._from_oldest = bool(program[kernel.LIMITS][kernel.POLICY] == kernel.EARLIEST)
+        self._width = width
         self._kept = bool(program[kernel.LIMITS][kernel.KEPT])
         self._outputs = outputs
         self._most_nodes = most_nodes
-        self._nodes = np.zeros((_FIRST_ROOM, kernel.FIELDS + width), np.int64)
+        self._nodes = np.zeros((_FIRST_ROOM, kernel.FIELDS + width + self._from_oldest), np.int64)
         self._heads = np.zeros(_FIRST_ROOM, np.int64)
+        self._oldest = np.zeros(_FIRST_ROOM if self._from_oldest else 1, np.int64)
+        self._pending = np.zeros(2 * LONGEST, np.int64)
         self._meta = np.zeros(kernel.META_FIELDS, np.int64)
         self._meta[[kernel.NEXT, kernel.TAIL]] = 1
         self._meta[[kernel.ELEMENT, kernel.FLOOR]] = -1
@@ -81,6 +88,21 @@ class MatchState(StateRecord):
     @positions.setter
     def positions(self, count: int) -> None:
         self._meta[kernel.POSITIONS] = count
+
+    @property
+    def most_steps(self) -> int:
+        """The most nodes that one row of an event has made."""
+        return self._meta.item(kernel.MOST_STEPS)
+
+    @property
+    def most_between(self) -> int:
+        """The most nodes that were visited before a match, after the match before it or at the end of a search."""
+        return self._meta.item(kernel.MOST_BETWEEN)
+
+    @property
+    def longest_union(self) -> int:
+        """The most nodes that one insertion into a heap has made."""
+        return self._meta.item(kernel.LONGEST_UNION)
 
     def step(self, rows: Int64, ticks: Int64, position_ticks: Int64, numbers: Int64) -> Int64:
         """Take in a step (see the kernel's `step`); the rows of output, which the next step overwrites."""
@@ -137,7 +159,8 @@ class MatchState(StateRecord):
         while size < 4 * (heads + nodes):
             size *= 2
         old, self._heads = self._heads, np.zeros(size, np.int64)
-        kernel.rebuild(old, self._nodes, self._heads, self._meta, self._list_keys, self._key)
+        old_oldest, self._oldest = self._oldest, np.zeros(size if self._from_oldest else 1, np.int64)
+        kernel.rebuild(old, old_oldest, self._nodes, self._heads, self._oldest, self._meta, self._list_keys, self._key)
 
     def _grow(self) -> None:
         """More room for output, longer runs, and standing matches."""
@@ -146,6 +169,7 @@ class MatchState(StateRecord):
         larger[:made] = self._out[:made]
         self._out = larger
         self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
+        self._pending = np.concatenate([self._pending, np.zeros_like(self._pending)])
         self._bound = np.concatenate([self._bound, np.zeros_like(self._bound)])
         self._best = np.concatenate([self._best, np.zeros_like(self._best)], axis=1)
         missing = self._meta.item(kernel.STANDING_USED) + len(larger) + 1 - len(self._stand_next)
@@ -159,10 +183,20 @@ class MatchState(StateRecord):
     def live_ids(self) -> Iterator[Int64]:
         """The values of live nodes and of standing matches."""
         numbers = np.arange(self._meta.item(kernel.TAIL), self._meta.item(kernel.NEXT))
-        yield self._nodes[numbers & (len(self._nodes) - 1), kernel.FIELDS :].reshape(-1)
+        yield self._nodes[numbers & (len(self._nodes) - 1), kernel.FIELDS : kernel.FIELDS + self._width].reshape(-1)
         yield self._stand.reshape(-1)
 
     @property
     def nbytes(self) -> int:
-        arrays = (self._nodes, self._heads, self._stack, self._bound, self._stand, self._stand_next, self._out)
+        arrays = (
+            self._nodes,
+            self._heads,
+            self._oldest,
+            self._pending,
+            self._stack,
+            self._bound,
+            self._stand,
+            self._stand_next,
+            self._out,
+        )
         return sum(array.nbytes for array in arrays)

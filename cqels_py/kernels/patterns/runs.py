@@ -8,7 +8,11 @@ near enough to be part of a match, and all nodes before it are free. MOST_RECENT
 that a run through it or through an older node of its list can have: if that is before TAIL, the list is empty from there on.
 
 (The list takes the place of the union of Proposition 5.3 of Pinto & Riveros: an insertion changes one link. Runs are walked as in
-their Enumerate, with a stack for the chain.)
+their Enumerate, with a stack for the chain.) A list whose runs do not begin in the order in which they enter may have many in a row
+that are out of reach. Such a list can be HEAPED: then it is their persistent heap (start_heap), and the table has its root.
+
+A NOT whose key is part of that of the transition after it is a *cut*: a list never reaches back behind its last event, as OLDER is
+not set across it, and a transition finds the list empty if there is one after its newest run.
 """
 
 from __future__ import annotations
@@ -16,24 +20,28 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
+from cqels_py.kernels.patterns import start_heap as heap
 from cqels_py.kernels.primitives.state_record import int64_rows, int64s
 from cqels_py.kernels.structures.hashing import combine, mix
 
-# A node's fields, and behind them its row.
-POSITION, TIME, BEFORE, OLDER, FIRST, MOST_RECENT, ENTRY, LIST, STANDING, FIELDS = range(10)
-# An entry: a transition into a state by an event. SOURCE -1: it begins a run.
-TARGET, SOURCE, SAME, TIMED, GAP, FRESH, FINAL, KEYS, ENTRY_FIELDS = range(9)
+# A node's fields, and behind them its row. EARLIER: the newest of its list of an earlier element; in strict time, of an earlier
+# instant. Those of a heap's tree are aliased by start_heap. Under EARLIEST the last column is the number of the next newer node.
+POSITION, TIME, BEFORE, OLDER, FIRST, MOST_RECENT, ENTRY, LIST, STANDING, EARLIER, FIELDS = range(11)
+# An entry: a transition into a state by an event. SOURCE -1: it begins a run. GAP: a NOT that is checked for each run; CUT: one that
+# the keys decide.
+TARGET, SOURCE, SAME, TIMED, GAP, FRESH, FINAL, KEYS, CUT, ENTRY_FIELDS = range(10)
 # The program's arrays.
 (
     ENTRIES, ENTRIES_OF, KEY_COLUMNS, LISTS_OF, LISTS, LIST_KEYS, COLUMNS, CLEARED, GAPS, GAP_KEYS, AFTER, EVENT_OF, OUTPUT, LIMITS,
-    PARTITION, PARTITION_OUT,
-) = range(16)  # fmt: skip
+    PARTITION, PARTITION_OUT, CUT_COLUMNS, LIST_CUTS, HEAPED,
+) = range(19)  # fmt: skip
 # The state's arrays.
-NODES, TABLE, META, STACK, BOUND, KEY, STAND, STAND_NEXT, BEST = range(9)
+NODES, TABLE, META, STACK, BOUND, KEY, STAND, STAND_NEXT, BEST, OLDEST, PENDING = range(11)
 (
     NEXT, TAIL, USED, POSITIONS, FREE, STANDING_USED, MADE, ELEMENT, OPENED, ELEMENT_MADE, ROW_MADE, FLOOR, BEST_LENGTH,
-    TRIAL_LENGTH, TIED, ELEMENT_TIME, META_FIELDS,
-) = range(17)  # fmt: skip
+    TRIAL_LENGTH, TIED, ELEMENT_TIME, PENDING_USED, LONGEST_UNION, MOST_STEPS, MOST_BETWEEN, STEPS,
+    META_FIELDS,
+) = range(22)  # fmt: skip
 # Rows of BEST: the positions of the best match of the element, from last to first; and those with the row at hand.
 CHOSEN, TRIAL = range(2)
 # A row of an event: its number, the element's position, time and tick, and the values.
@@ -47,7 +55,9 @@ FIRST_POSITION, LAST_POSITION, EXPIRED_THROUGH = range(3)
 WITHIN, WITHIN_EVENTS, STRICT, KEPT, POLICY, CONSUMED = range(6)
 EARLIEST, ALL, LATEST = -1, 0, 1
 # A step of the stack. BETTER: the positions so far are better than those of the best match, not only as good.
-NODE, VIA, UNKNOWN, BETTER, STACK_FIELDS = range(5)
+NODE, VIA, UNKNOWN, BETTER, PENDING_FROM, STACK_FIELDS = range(6)
+# A row of LIST_CUTS: the list's cut and the columns of its key; or one of these.
+NO_CUT, OF_ABSENT = -1, -2
 DONE, FULL = -1, -2
 
 
@@ -89,33 +99,143 @@ def _find(nodes, table, tail, list_keys, list_, key):
 
 
 @jit_flat
-def _insert(nodes, table, meta, list_keys, number, key):
+def _last_absent(program, state, gap, position, key):
+    """The position of the last event of a NOT, up to a position, with this key; -1 for none within reach."""
+    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
+    mask, tail = np.int64(len(nodes) - 1), meta[TAIL]
+    slot = _find(nodes, table, tail, int64_rows(program, LIST_KEYS), int64s(program, GAPS)[gap], key)
+    number = table[slot] if slot >= 0 else np.int64(0)
+    # A NOT has one node for each element.
+    while number >= tail and nodes[number & mask, POSITION] > position:
+        number = nodes[number & mask, OLDER]
+    return nodes[number & mask, POSITION] if number >= tail else np.int64(-1)
+
+
+@jit_flat
+def _is_cut_off(program, state, number, older, key):
+    """Is an older run of the list of a new node out of the question, for all that come after the node?"""
+    nodes, meta = int64_rows(state, NODES), int64s(state, META)
+    list_cuts = int64_rows(program, LIST_CUTS)
+    mask = np.int64(len(nodes) - 1)
+    list_ = nodes[number & mask, LIST]
+    gap, place = list_cuts[list_, 0], nodes[older & mask, POSITION]
+    if int64s(program, HEAPED)[list_] != 0 and place <= meta[FLOOR]:
+        return True
+    if gap < 0:
+        return False
+    for k in range(int64_rows(program, GAP_KEYS)[gap, 0]):
+        key[k] = nodes[number & mask, FIELDS + list_cuts[list_, 1 + k]]
+    return place < _last_absent(program, state, gap, nodes[number & mask, POSITION], key)
+
+
+@jit_flat
+def _grow_heap(state, number, root, earlier, slot):
+    """Put a new node into the heap of its list."""
+    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
+    mask, first = np.int64(len(nodes) - 1), meta[NEXT]
+    row = number & mask
+    meta[NEXT] = heap.insert(nodes, first, root, number, meta[TAIL], meta[TAIL])
+    meta[LONGEST_UNION] = max(meta[LONGEST_UNION], meta[NEXT] - first)
+    meta[STEPS] += meta[NEXT] - first
+    for copy in range(first, meta[NEXT]):
+        place = copy & mask
+        nodes[place, POSITION], nodes[place, TIME] = nodes[row, POSITION], nodes[row, TIME]
+        nodes[place, LIST], nodes[place, STANDING], nodes[place, EARLIER] = -1, 0, 0
+        for c in range(FIELDS, nodes.shape[1]):
+            nodes[place, c] = 0
+    place = first & mask
+    nodes[place, LIST], nodes[place, EARLIER] = nodes[row, LIST], earlier
+    for c in range(FIELDS, nodes.shape[1]):
+        nodes[place, c] = nodes[row, c]
+    table[slot] = first
+
+
+@jit_flat
+def _insert(program, state, number, key):
     """Link a new node in front of the list with its key."""
+    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
+    list_keys, limits = int64_rows(program, LIST_KEYS), int64s(program, LIMITS)
     mask = np.int64(len(nodes) - 1)
     row = number & mask
     list_ = nodes[row, LIST]
     for k in range(list_keys[list_, 0]):
         key[k] = nodes[row, FIELDS + list_keys[list_, 1 + k]]
     slot = _find(nodes, table, meta[TAIL], list_keys, list_, key)
-    nodes[row, MOST_RECENT] = nodes[row, FIRST]
+    older = np.int64(0)
     if slot >= 0:
         older = table[slot]
-        nodes[row, OLDER] = older
-        nodes[row, MOST_RECENT] = max(nodes[row, FIRST], nodes[older & mask, MOST_RECENT])
+        measure = TIME if limits[STRICT] != 0 else POSITION
+        before = older & mask
+        nodes[row, EARLIER] = nodes[before, EARLIER] if nodes[before, measure] == nodes[row, measure] else older
+        if int64_rows(program, LIST_CUTS)[list_, 0] == OF_ABSENT and nodes[before, POSITION] == nodes[row, POSITION]:
+            return
+        if _is_cut_off(program, state, number, older, key):
+            older = np.int64(0)
     else:
         slot = -1 - slot
-        nodes[row, OLDER] = 0
         if table[slot] == 0:
             meta[USED] += 1
+    meta[STEPS] += 1
+    if int64s(program, HEAPED)[list_] != 0:
+        _grow_heap(state, number, older, nodes[row, EARLIER], slot)
+        return
+    nodes[row, OLDER] = older
+    if older != 0:
+        nodes[row, MOST_RECENT] = max(nodes[row, FIRST], nodes[older & mask, MOST_RECENT])
+    if limits[POLICY] == EARLIEST:
+        newer = nodes.shape[1] - 1
+        nodes[row, newer] = 0
+        if older != 0:
+            nodes[older & mask, newer] = number
+        else:
+            int64s(state, OLDEST)[slot] = number
     table[slot] = number
 
 
 @jit_flat
-def rebuild(old, nodes, table, meta, list_keys, key):
-    """Fill a new, empty table with the heads of lists that are not dead. Returns their number."""
+def _oldest(program, state, number, key):
+    """The oldest run within reach of the list that a node is in, up to this node."""
+    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
+    list_keys, oldest = int64_rows(program, LIST_KEYS), int64s(state, OLDEST)
+    mask, list_ = np.int64(len(nodes) - 1), nodes[number & np.int64(len(nodes) - 1), LIST]
+    for k in range(list_keys[list_, 0]):
+        key[k] = nodes[number & mask, FIELDS + list_keys[list_, 1 + k]]
+    slot = _find(nodes, table, meta[TAIL], list_keys, list_, key)
+    at = oldest[slot]
+    while at < number and (nodes[at & mask, FIRST] < meta[TAIL] or nodes[at & mask, POSITION] <= meta[FLOOR]):
+        # Out of reach for ever: no search passes it again.
+        at = nodes[at & mask, nodes.shape[1] - 1]
+        meta[STEPS] += 1
+    oldest[slot] = at
+    return at
+
+
+@jit_flat
+def _forget_oldest(program, state, number):
+    """A node leaves: the oldest of its list is the next newer one, if it was this."""
+    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
+    list_keys, oldest, key = int64_rows(program, LIST_KEYS), int64s(state, OLDEST), int64s(state, KEY)
+    row = number & np.int64(len(nodes) - 1)
+    list_ = nodes[row, LIST]
+    if list_ < 0:
+        return
+    for k in range(list_keys[list_, 0]):
+        key[k] = nodes[row, FIELDS + list_keys[list_, 1 + k]]
+    slot = _find(nodes, table, meta[TAIL], list_keys, list_, key)
+    if slot >= 0 and oldest[slot] == number:
+        oldest[slot] = nodes[row, nodes.shape[1] - 1]
+
+
+@jit_flat
+def rebuild(old, old_oldest, nodes, table, oldest, meta, list_keys, key):
+    """Fill a new, empty table with the heads of lists that are not dead. Returns their number.
+
+    `oldest`: the oldest of each list, by slot; empty where there is no need of it.
+    """
     mask, slots = np.int64(len(nodes) - 1), np.int64(len(table) - 1)
     used = np.int64(0)
-    for number in old:
+    for place in range(len(old)):
+        number = old[place]
         if number < meta[TAIL] or number == 0:
             continue
         list_ = nodes[number & mask, LIST]
@@ -126,6 +246,8 @@ def rebuild(old, nodes, table, meta, list_keys, key):
         while table[slot] != 0:
             slot = (slot + 1) & slots
         table[slot] = number
+        if len(oldest) > 1:
+            oldest[slot] = old_oldest[place]
         used += 1
     meta[USED] = used
     return used
@@ -218,7 +340,10 @@ def _enumerate(program, state, bindings, key, tick, made, out):
     """Write all matches whose last event is the node at the bottom of the stack. Returns the number of rows, or FULL."""
     nodes, stack, meta = int64_rows(state, NODES), int64_rows(state, STACK), int64s(state, META)
     mask, policy = np.int64(len(nodes) - 1), int64s(program, LIMITS)[POLICY]
+    entries, heaped, pending = int64_rows(program, ENTRIES), int64s(program, HEAPED), int64s(state, PENDING)
+    link = nodes.shape[1] - 1 if policy == EARLIEST else OLDER
     depth = 0
+    meta[PENDING_USED], meta[STEPS] = 0, 0
     stack[0, UNKNOWN] = 0
     stack[0, BETTER] = meta[TRIAL_LENGTH] == 0
     _take(program, state, 0, bindings)
@@ -233,20 +358,29 @@ def _enumerate(program, state, bindings, key, tick, made, out):
                 if place >= 0:
                     _write(program, bindings[depth], number, tick, place, out)
                     made = place + 1
+                    meta[MOST_BETWEEN] = max(meta[MOST_BETWEEN], meta[STEPS])
+                    meta[STEPS] = 0
         else:
             if depth + 1 == len(stack):
                 return np.int64(FULL)
+            if meta[PENDING_USED] + heap.LONGEST > len(pending):
+                return np.int64(FULL)
             depth += 1
-            stack[depth, NODE] = before
             stack[depth, VIA] = nodes[number & mask, ENTRY]
+            stack[depth, NODE] = _oldest(program, state, before, key) if policy == EARLIEST else before
+            stack[depth, PENDING_FROM] = meta[PENDING_USED]
+            if heaped[entries[stack[depth, VIA], SOURCE]] != 0:
+                pending[meta[PENDING_USED]] = before
+                meta[PENDING_USED] += 1
             if _settle(program, state, depth, bindings, key):
                 continue
             depth -= 1
         # The next older run at this depth, or above it.
         while True:
             if depth == 0:
+                meta[MOST_BETWEEN] = max(meta[MOST_BETWEEN], meta[STEPS])
                 return made
-            stack[depth, NODE] = nodes[stack[depth, NODE] & mask, OLDER]
+            stack[depth, NODE] = nodes[stack[depth, NODE] & mask, link]
             if _settle(program, state, depth, bindings, key):
                 break
             depth -= 1
@@ -288,28 +422,57 @@ def _choose(state, depth, policy, made):
 
 
 @jit_flat
+def _next_of_heap(state, depth):
+    """The next run of the heap at this depth; 0 where there is none."""
+    nodes, stack, meta = int64_rows(state, NODES), int64_rows(state, STACK), int64s(state, META)
+    pending, mask = int64s(state, PENDING), np.int64(len(nodes) - 1)
+    count = meta[PENDING_USED]
+    if count == stack[depth, PENDING_FROM]:
+        return np.int64(0)
+    count -= 1
+    place = pending[count] & mask
+    for side in (heap.RIGHT, heap.LEFT):
+        if not heap.is_dead(nodes, nodes[place, side], meta[TAIL], meta[TAIL]):
+            pending[count] = nodes[place, side]
+            count += 1
+    meta[PENDING_USED] = count
+    return nodes[place, heap.CONTENT]
+
+
+@jit_flat
 def _settle(program, state, depth, bindings, key):
     """Move on to the next node at this depth, from the one there, that fits; False where there is none."""
     nodes, stack, meta = int64_rows(state, NODES), int64_rows(state, STACK), int64s(state, META)
     mask, tail, floor = np.int64(len(nodes) - 1), meta[TAIL], meta[FLOOR]
     policy = int64s(program, LIMITS)[POLICY]
     number = stack[depth, NODE]
-    while number >= tail and nodes[number & mask, MOST_RECENT] >= tail and nodes[number & mask, POSITION] > floor:
-        stack[depth, NODE] = number
-        chosen = True
-        if policy != ALL:
-            worse = _compare(state, depth, nodes[number & mask, POSITION], policy)
-            if worse and policy == LATEST:
+    if int64s(program, HEAPED)[int64_rows(program, ENTRIES)[stack[depth, VIA], SOURCE]] != 0:
+        # The keys decide all comparisons, and all runs in the heap are within reach.
+        stack[depth, NODE] = _next_of_heap(state, depth)
+        stack[depth, UNKNOWN] = stack[depth - 1, UNKNOWN]
+        meta[STEPS] += 1
+        return stack[depth, NODE] != 0 and _take(program, state, depth, bindings)
+    newest = nodes[stack[depth - 1, NODE] & mask, BEFORE]
+    while number >= tail:
+        meta[STEPS] += 1
+        if policy == EARLIEST:
+            if number > newest:
                 return False
-            chosen = not worse
-        if chosen and nodes[number & mask, FIRST] >= tail and _take(program, state, depth, bindings):
-            empty = np.int64(1)
-            if len(int64s(program, GAPS)):
-                empty = _check_gaps(program, state, depth, bindings[depth], key)
-            stack[depth, UNKNOWN] = stack[depth - 1, UNKNOWN] | np.int64(empty < 0)
-            if empty != 0:
-                return True
-        number = nodes[number & mask, OLDER]
+        elif nodes[number & mask, MOST_RECENT] < tail or nodes[number & mask, POSITION] <= floor:
+            return False
+        stack[depth, NODE] = number
+        if nodes[number & mask, FIRST] >= tail and nodes[number & mask, POSITION] > floor:
+            # Positions only get worse from here on.
+            if policy != ALL and _compare(state, depth, nodes[number & mask, POSITION], policy):
+                return False
+            if _take(program, state, depth, bindings):
+                empty = np.int64(1)
+                if len(int64s(program, GAPS)):
+                    empty = _check_gaps(program, state, depth, bindings[depth], key)
+                stack[depth, UNKNOWN] = stack[depth - 1, UNKNOWN] | np.int64(empty < 0)
+                if empty != 0:
+                    return True
+        number = nodes[number & mask, nodes.shape[1] - 1 if policy == EARLIEST else OLDER]
     return False
 
 
@@ -326,16 +489,17 @@ def _all_gaps_empty(program, state, depth, bindings, key):
 
 
 @jit_flat
-def _prolonged(nodes, tail, number, position, time, same, timed):
-    """The first node of a list that an event at this position and time may follow; 0 for none."""
+def _prolonged(nodes, tail, number, row, same, timed, strict):
+    """The first node of a list, or root of its heap, that the event of a row may follow; 0 for none."""
     mask = np.int64(len(nodes) - 1)
-    while number >= tail:
-        row = number & mask
-        earlier = nodes[row, POSITION] < position or same != 0
-        if earlier and (timed == 0 or nodes[row, TIME] < time):
-            return number if nodes[row, MOST_RECENT] >= tail else np.int64(0)
-        number = nodes[row, OLDER]
-    return np.int64(0)
+    if timed != 0 and nodes[number & mask, TIME] >= row[WHEN]:
+        number = nodes[number & mask, EARLIER]
+    elif strict == 0 and same == 0 and nodes[number & mask, POSITION] >= row[AT]:
+        number = nodes[number & mask, EARLIER]
+    # In strict time, parts of AND in one element.
+    while same == 0 and number >= tail and nodes[number & mask, POSITION] >= row[AT]:
+        number = nodes[number & mask, OLDER]
+    return number if number >= tail else np.int64(0)
 
 
 @jit_flat
@@ -388,6 +552,8 @@ def _expire(program, state, position, time, step, tick, made, out):
                 nodes[row, STANDING] = following[place]
                 following[place] = meta[FREE]
                 meta[FREE] = place
+        if limits[POLICY] == EARLIEST:
+            _forget_oldest(program, state, meta[TAIL])
         meta[TAIL] += 1
     return made
 
@@ -405,22 +571,32 @@ def _before(program, state, entry, row, key):
     slot = _find(nodes, table, meta[TAIL], int64_rows(program, LIST_KEYS), source, key)
     if slot < 0:
         return np.int64(0)
-    same, timed = entries[entry, SAME], entries[entry, TIMED]
-    before = _prolonged(nodes, meta[TAIL], table[slot], row[AT], row[WHEN], same, timed)
-    consumed = before > 0 and nodes[before & np.int64(len(nodes) - 1), POSITION] <= meta[FLOOR]
-    return np.int64(0) if consumed else before
+    strict, mask = int64s(program, LIMITS)[STRICT], np.int64(len(nodes) - 1)
+    before = _prolonged(nodes, meta[TAIL], table[slot], row, entries[entry, SAME], entries[entry, TIMED], strict)
+    if before == 0:
+        return np.int64(0)
+    recent = FIRST if int64s(program, HEAPED)[source] != 0 else MOST_RECENT
+    if nodes[before & mask, recent] < meta[TAIL] or nodes[before & mask, POSITION] <= meta[FLOOR]:
+        return np.int64(0)
+    gap = entries[entry, CUT]
+    if gap >= 0:
+        for k in range(int64_rows(program, GAP_KEYS)[gap, 0]):
+            key[k] = row[VALUES + int64_rows(program, CUT_COLUMNS)[entry, k]]
+        if nodes[before & mask, POSITION] < _last_absent(program, state, gap, row[AT] - 1, key):
+            return np.int64(0)
+    return before
 
 
 @jit_flat
-def _make_node(nodes, number, entry, list_, before, row):
-    """Write a node that is in no list yet."""
+def _make_node(nodes, number, entry, list_, before, row, recent):
+    """Write a node that is in no list yet. `recent`: the field of `before` with the greatest number of a first event."""
     mask = np.int64(len(nodes) - 1)
     place = number & mask
     nodes[place, POSITION], nodes[place, TIME], nodes[place, BEFORE] = row[AT], row[WHEN], max(before, np.int64(0))
     nodes[place, OLDER], nodes[place, ENTRY], nodes[place, STANDING], nodes[place, LIST] = 0, entry, 0, list_
-    nodes[place, FIRST] = number if before < 0 else nodes[before & mask, MOST_RECENT]
-    nodes[place, MOST_RECENT] = nodes[place, FIRST]
-    for c in range(nodes.shape[1] - FIELDS):
+    nodes[place, FIRST] = number if before < 0 else nodes[before & mask, recent]
+    nodes[place, MOST_RECENT], nodes[place, EARLIER] = nodes[place, FIRST], 0
+    for c in range(len(row) - VALUES):
         nodes[place, FIELDS + c] = row[VALUES + c]
 
 
@@ -480,8 +656,8 @@ def _consumed(program, state, position, key):
 @jit_flat
 def _end_element(program, state, made, out):
     """All rows of an element have been taken in: keep its matches, and consume. False where there is no room, or TIED is set."""
-    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
-    limits, list_keys, key = int64s(program, LIMITS), int64_rows(program, LIST_KEYS), int64s(state, KEY)
+    nodes, meta = int64_rows(state, NODES), int64s(state, META)
+    limits, key = int64s(program, LIMITS), int64s(state, KEY)
     first = meta[ELEMENT_MADE]
     if meta[OPENED] == 0 or first == made:
         meta[OPENED], meta[BEST_LENGTH] = 0, 0
@@ -507,7 +683,7 @@ def _end_element(program, state, made, out):
             for k in range(len(columns)):
                 nodes[place, FIELDS + k] = key[k]
             meta[NEXT] += 1
-            _insert(nodes, table, meta, list_keys, number, key)
+            _insert(program, state, number, key)
     meta[OPENED], meta[BEST_LENGTH] = 0, 0
     return True
 
@@ -515,9 +691,9 @@ def _end_element(program, state, made, out):
 @jit_flat
 def _take_row(program, state, row, made, out):
     """Take in one row of an event. Returns the number of rows written so far, or FULL: then nothing has changed."""
-    nodes, table, meta = int64_rows(state, NODES), int64s(state, TABLE), int64s(state, META)
+    nodes, meta = int64_rows(state, NODES), int64s(state, META)
     entries, entries_of = int64_rows(program, ENTRIES), int64s(program, ENTRIES_OF)
-    lists_of, lists, list_keys = int64s(program, LISTS_OF), int64s(program, LISTS), int64_rows(program, LIST_KEYS)
+    lists_of, lists, heaped = int64s(program, LISTS_OF), int64s(program, LISTS), int64s(program, HEAPED)
     stack, bindings, key = int64_rows(state, STACK), int64_rows(state, BOUND), int64s(state, KEY)
     kept = int64s(program, LIMITS)[KEPT] != 0
     begun = meta[NEXT]
@@ -540,7 +716,8 @@ def _take_row(program, state, row, made, out):
         before = _before(program, state, entry, row, key)
         if before == 0:
             continue
-        _make_node(nodes, meta[NEXT], entry, -1, before, row)
+        recent = FIRST if before > 0 and heaped[entries[entry, SOURCE]] != 0 else MOST_RECENT
+        _make_node(nodes, meta[NEXT], entry, -1, before, row, recent)
         stack[0, NODE] = meta[NEXT]
         if kept and before < 0:
             # The match is withdrawn when this node leaves.
@@ -551,6 +728,7 @@ def _take_row(program, state, row, made, out):
             return np.int64(FULL)
     if limits[POLICY] != ALL:
         made = _settle_choice(state, made, out)
+    meta[STEPS] = 0
     for entry in range(first, last):
         target = entries[entry, TARGET]
         if lists_of[target] == lists_of[target + 1]:
@@ -559,9 +737,12 @@ def _take_row(program, state, row, made, out):
         if before == 0:
             continue
         for place in range(lists_of[target], lists_of[target + 1]):
-            _make_node(nodes, meta[NEXT], entry, lists[place], before, row)
-            _insert(nodes, table, meta, list_keys, meta[NEXT], key)
+            recent = FIRST if before > 0 and heaped[entries[entry, SOURCE]] != 0 else MOST_RECENT
+            number = meta[NEXT]
+            _make_node(nodes, number, entry, lists[place], before, row, recent)
             meta[NEXT] += 1
+            _insert(program, state, number, key)
+    meta[MOST_STEPS] = max(meta[MOST_STEPS], meta[STEPS])
     return made
 
 

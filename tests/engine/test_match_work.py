@@ -1,0 +1,250 @@
+"""MATCH: how many nodes its steps make and visit, with lists and with heaps, and the invariants of both."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import log2
+from random import Random
+
+import pytest
+from rdflib import RDF, Literal, URIRef
+
+import cqels_py as cqels
+from cqels_py.dataflow.match_scan import MatchScan
+from cqels_py.kernels.patterns import runs as kernel
+from cqels_py.kernels.patterns import start_heap as heap
+from tests.engine.test_match import told
+from tests.oracle.naive import Element
+from tests.support.drawn_matches import EX, MatchDrawer, drawn_elements
+from tests.support.harness import parse
+
+PREFIX = f"PREFIX : <{EX}>\n"
+A = "EVENT ON :s0 { ?a a :A ; :x ?x }"
+B = "EVENT ON :s0 { ?b a :B ; :x ?x ; :y ?y }"
+C = "EVENT ON :s0 { ?c a :C ; :y ?y }"
+LATE_STARTS = f"{PREFIX}SELECT ?a ?b ?c {{ MATCH WITHIN WINDOW {{ {A} SEQ {B} SEQ {C} }} }}"
+"""The runs that C continues, by ?y, begin in any order, since the A before each B is found by ?x."""
+
+
+def element(number, kind, **values):
+    subject = URIRef(f"{EX}e{number}")
+    named = ((subject, URIRef(EX + name), Literal(value)) for name, value in values.items())
+    return Element(number * 1_000_000, URIRef(f"{EX}s0"), ((subject, RDF.type, URIRef(EX + kind)), *named))
+
+
+def state_of(query):
+    """The state of the only MATCH of a query."""
+    (scan,) = [node for node in query._dataflow._scans if isinstance(node, MatchScan)]
+    return scan._state
+
+
+def run(text, elements, *, guarantee=False, after_each=None, changelog=False, batch=1):
+    """The changes of a query, and the state of its automaton at the end."""
+    engine = cqels.Engine(batch=batch)
+    query = engine.register(text, guarantee=guarantee, changelog=changelog)
+    found = Counter()
+    query.subscribe(lambda r: found.update([(r.time, r.sign, frozenset((str(k), v) for k, v in r.bindings.items()))]))
+    for each in elements:
+        engine.push(str(each.stream), list(each.triples), time=each.time)
+        if after_each is not None:
+            engine.flush()
+            after_each(state_of(query))
+    engine.flush()
+    return found, state_of(query)
+
+
+def zigzag(count):
+    """As many A as B, which take the newest and the oldest of the A in turn."""
+    yield from (element(number, "A", x=number) for number in range(count))
+    for number in range(count):
+        yield element(count + number, "B", x=count - 1 - number // 2 if number % 2 else number // 2, y=0)
+
+
+def assert_heaps_are_right(state):
+    """Heap order (5) of the paper, and no run of a heap is out of reach."""
+    nodes, meta = state._nodes, state._meta
+    mask, tail = len(nodes) - 1, meta[kernel.TAIL]
+
+    def contents(number):
+        if heap.is_dead(nodes, number, tail, tail):
+            return []
+        row = nodes[number & mask]
+        content = row[heap.CONTENT]
+        assert number > content >= row[heap.START] >= tail
+        assert row[heap.START] == nodes[content & mask, kernel.FIRST]
+        found = [int(content)]
+        for side in (heap.LEFT, heap.RIGHT):
+            below = contents(row[side])
+            if below:
+                assert nodes[row[side] & mask, heap.START] <= row[heap.START]
+            found += below
+        return found
+
+    heaped = state._program.array(kernel.HEAPED)
+    for root in state._heads:
+        if root >= tail and heaped[nodes[root & mask, kernel.LIST]]:
+            found = contents(root)
+            assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_heaps_and_lists_find_the_same(seed):
+    random = Random(seed)
+    while True:
+        text = MatchDrawer(random, random.randint(2, 4)).text(consume=random.random() < 0.3)
+        try:
+            run(text, [], guarantee=True)
+        except (cqels.UnsupportedQuery, cqels.QuerySyntaxError):
+            continue
+        break
+    streams = {window.stream for window in parse(text).windows}
+    elements = [each for each in drawn_elements(random, 60) if each.stream in streams]
+    for changelog in (False, True):
+        expected, _ = run(text, elements, changelog=changelog, batch=7)
+        assert run(text, elements, changelog=changelog, batch=5, guarantee=True)[0] == expected, text
+
+
+N = "EVENT ON :s0 { ?n a :N ; :y ?y }"
+D = "EVENT ON :s0 { ?d :x ?x }"
+HEAPED = [
+    f"{A} SEQ {B} SEQ {C}",
+    f"{A} SEQ {B} SEQ NOT {N} SEQ {C}",
+    f"{{ {A} AND {D} }} SEQ {B} SEQ {C}",
+    f"{A} SEQ {B}+ SEQ {C}",
+    f"{{ {A} OR {{ {A} SEQ {D} }} }} SEQ {B} SEQ {C}",
+]
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("pattern", HEAPED)
+def test_heaps_over_expiry(pattern, seed):
+    random = Random(seed)
+    within = random.choice((f"{random.randint(4, 20)} EVENTS", f"{random.randint(4, 20)}s"))
+    words = f"{within} CONSUME" if seed % 3 == 0 else within
+    text = f"{PREFIX}SELECT ?a ?c ?x {{ MATCH WITHIN {words} {{ {pattern} }} }}"
+    elements = [
+        element(number, random.choice("AABBCN"), x=random.randrange(4), y=random.randrange(2)) for number in range(70)
+    ]
+    expected, _ = run(text, elements, batch=9)
+    found, state = run(text, elements, guarantee=True, after_each=assert_heaps_are_right)
+    assert found == expected
+    assert state.longest_union > 0
+    assert run(text, elements, guarantee=True, changelog=True, batch=20)[0] == run(text, elements, changelog=True)[0]
+
+
+@pytest.mark.parametrize("count", [128, 1024])
+def test_an_insertion_into_a_heap_takes_logarithmic_steps(count):
+    text = LATE_STARTS.replace("WINDOW", f"{2 * count} EVENTS")
+    _, state = run(text, zigzag(count), guarantee=True)
+    assert 2 < state.longest_union <= 2 * log2(count)
+    assert state.most_steps <= 2 * log2(count) + 3
+
+
+def test_a_list_may_pass_many_runs_out_of_reach_and_a_heap_does_not():
+    count = 500
+    elements = [element(0, "A", x=-1), *(element(1 + n, "A", x=n) for n in range(count))]
+    elements.append(element(count + 1, "B", x=count - 1, y=0))
+    # Newer in the list, and all of them begin before the one that is still within reach.
+    elements += [element(count + 2 + n, "B", x=n, y=0) for n in range(count - 1)]
+    elements.append(element(2 * count + 1, "C", y=0))
+    text = LATE_STARTS.replace("WINDOW", f"{count + 1} EVENTS")
+    listed, lists = run(text, elements)
+    found, heaps = run(text, elements, guarantee=True)
+    assert found == listed
+    assert sum(found.values()) == 1
+    assert lists.most_between > count / 2
+    assert heaps.most_between <= 3
+
+
+def chains(policy, kinds, pattern, within="100000 EVENTS"):
+    elements = [element(number, kind, x=0, y=0) for number, kind in enumerate(kinds)]
+    text = f"{PREFIX}SELECT ?a ?b ?c {{ MATCH {policy} WITHIN {within} {{ {pattern} }} }}"
+    return run(text, elements, batch=100)
+
+
+@pytest.mark.parametrize("policy", ["LATEST", "EARLIEST"])
+def test_one_match_is_found_without_the_others(policy):
+    found, state = chains(policy, "A" * 200 + "B" * 200 + "C" * 5, f"{A} SEQ {B} SEQ {C}")
+    assert sum(found.values()) == 5
+    assert state.most_between <= 4
+
+
+def test_the_earliest_match_of_long_streams():
+    random = Random(5)
+    kinds = random.choices("ABC", k=2_000)
+    found, state = chains("EARLIEST", kinds, f"{A} SEQ {B} SEQ {C}", "50 EVENTS")
+    assert sum(found.values()) > 500
+    # Runs that have begun too early are passed once.
+    assert state.most_between <= 12
+
+
+def test_what_not_forbids_is_not_visited():
+    kinds = "A" * 300 + "N" + "C" * 20 + "A" + "C" * 3
+    pattern = f"{A} SEQ NOT EVENT ON :s0 {{ ?n a :N ; :x ?x }} SEQ EVENT ON :s0 {{ ?c a :C ; :x ?x }}"
+    found, state = chains("ALL", kinds, pattern)
+    assert sum(found.values()) == 3
+    assert state.most_between <= 2
+
+
+def test_what_has_been_consumed_is_not_visited():
+    kinds = "A" * 300 + "C" * 20 + "A" + "C" * 3
+    text = (
+        f"{PREFIX}SELECT ?a ?c {{ MATCH WITHIN 10000 EVENTS CONSUME {{ {A} SEQ EVENT ON :s0 {{ ?c a :C ; :x ?x }} }} }}"
+    )
+    found, state = run(text, [element(number, kind, x=0, y=0) for number, kind in enumerate(kinds)])
+    assert sum(found.values()) == 301
+    assert state.most_between <= 2
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_not_in_the_element_of_a_neighbour(seed):
+    """Elements of several types at once: A and N, N and C, A and C."""
+    random = Random(seed)
+    elements = []
+    for number in range(14):
+        subject = URIRef(f"{EX}e{number}")
+        types = [(subject, RDF.type, URIRef(EX + kind)) for kind in "ANC" if random.random() < 0.5]
+        elements.append(
+            Element(number * 1_000_000, URIRef(f"{EX}s0"), (*types, (subject, URIRef(f"{EX}x"), Literal(0))))
+        )
+    events = [f"EVENT ON :s0 {{ ?{kind} a :{kind.upper()} ; :x ?x }}" for kind in "anc"]
+    pattern = f"{events[0]} SEQ NOT {events[1]} SEQ {events[2]}"
+    for words in ("WITHIN 6 EVENTS", "LATEST WITHIN 6 EVENTS", "EARLIEST WITHIN 6 EVENTS", "WITHIN 6 EVENTS CONSUME"):
+        text = f"{PREFIX}SELECT ?a ?c {{ MATCH {words} {{ {pattern} }} }}"
+        expected = Counter()
+        for (time, row), count in told(text, elements).items():
+            expected[time, frozenset((str(name), term) for name, term in row)] += count
+        for guarantee in (False, True) if "EARLIEST" not in words else (False,):
+            found, _ = run(text, elements, guarantee=guarantee)
+            assert Counter({(time, row): count for (time, _, row), count in found.items()}) == expected, text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words", "message"),
+    [
+        (f"{A} SEQ EVENT ON :s0 {{ ?b a :B }} SEQ {B}", "", r"\?x is compared when matches are formed"),
+        (f"{A} SEQ NOT EVENT ON :s0 {{ ?n :x ?x }} SEQ EVENT ON :s0 {{ ?b a :B }}", "", "NOT is tested for each run"),
+        (f"{A} SEQ {B} SEQ {C}", "LATEST", "LATEST orders runs"),
+    ],
+)
+def test_what_cannot_be_guaranteed_is_refused(pattern, words, message):
+    text = f"{PREFIX}SELECT * {{ MATCH {words} WITHIN 5m {{ {pattern} }} }}"
+    cqels.Engine().register(text)
+    with pytest.raises(cqels.UnsupportedQuery, match=f"guarantee=True: {message}.*; or leave guarantee=True out"):
+        cqels.Engine().register(text, guarantee=True)
+
+
+def test_a_guarantee_is_about_match():
+    with pytest.raises(cqels.UnsupportedQuery, match="about MATCH, which this query does not have"):
+        cqels.Engine().register(f"{PREFIX}SELECT * {{ STREAM :s0 [NOW] {{ ?a :x ?x }} }}", guarantee=True)
+    with pytest.raises(cqels.UsageError, match="guarantee"):
+        cqels.Engine().register(LATE_STARTS.replace("WINDOW", "5m"), guarantee="yes")
+
+
+def test_explain_names_the_index_and_its_bound():
+    text = LATE_STARTS.replace("WINDOW", "5m")
+    listed = cqels.Engine().register(text).explain()
+    assert "lists of runs by key, an insertion takes one step" in listed
+    assert "guarantee=True" in listed
+    guaranteed = cqels.Engine().register(text, guarantee=True).explain()
+    assert "after 2 persistent heaps by the first event: an insertion takes about log2(runs) steps" in guaranteed
