@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -37,6 +39,10 @@ def explain(job: Job) -> None:
         # The plan has its warnings in it.
         with only_when_called():
             _, query = _register(job, compiled, changelog=False, empty=absent)
+        if job.format in ("dot", "svg"):
+            dot = query.explain("dot")
+            print(dot if job.format == "dot" else _drawn(dot))
+            return
         print(query.explain())
         if absent:
             print(_ABSENT.format(" ".join(f"<{iri}>" for iri in absent), absent[0]))
@@ -45,6 +51,14 @@ def explain(job: Job) -> None:
 
             # Without a number of partitions a run has one for each core.
             print(describe(query.plan, job.partitions or os.cpu_count() or 1))
+
+
+def _drawn(dot: str) -> str:
+    """A picture by graphviz. UsageError where it is not installed."""
+    program = shutil.which("dot")
+    if program is None:
+        raise UsageError("--format svg needs graphviz's program dot: install graphviz, or write --format dot")
+    return subprocess.run([program, "-Tsvg"], input=dot, capture_output=True, text=True, check=True).stdout
 
 
 def execute(job: Job) -> None:

@@ -230,6 +230,13 @@ def run_command(
 @options(
     query_file, query_text, static, static_graph, runner, partitions, entailment, service_timeout, blank_nodes, contexts
 )
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(("text", "dot", "svg")),
+    default="text",
+    help="The plan as text, or a picture of the automata of MATCH (svg needs graphviz).",
+)
 def explain_command(
     *,
     query: Path | None,
@@ -242,6 +249,7 @@ def explain_command(
     service_timeout: str,
     blank_nodes: str,
     contexts: Sequence[str],
+    format_: str,
 ) -> None:
     """Show the plan of a query.
 
@@ -265,6 +273,7 @@ def explain_command(
             service_timeout=arguments.duration("--service-timeout", service_timeout),
             blank_nodes=blank_nodes,
             contexts=arguments.pairs("--context", contexts),
+            format=format_,
         )
         files.check(job)
     execution.explain(job)

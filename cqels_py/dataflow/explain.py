@@ -13,7 +13,7 @@ from cqels_py.dataflow.delta_sources import (
     OperatorNode,
     SharedOutput,
 )
-from cqels_py.dataflow.explain_match import match_text, within_text
+from cqels_py.dataflow.explain_match import match_lines, within_text
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import Scan
 from cqels_py.event_time.windows import Measure
@@ -100,6 +100,9 @@ def _tree(dataflow: Dataflow, source: DeltaSource, visited: set[int] | None = No
     if isinstance(source, SharedOutput):
         yield from _shared(dataflow, source, visited)
         return
+    if isinstance(source, MatchScan):
+        yield from match_lines(dataflow.plan, source.node)
+        return
     yield _describe(dataflow, source)
     children = source.inputs if isinstance(source, OperatorNode) else ()
     for place, child in enumerate(children):
@@ -124,12 +127,11 @@ def _shared(dataflow: Dataflow, source: SharedOutput, visited: set[int]) -> Iter
 def _describe(dataflow: Dataflow, source: DataflowNode) -> str:
     if isinstance(source, Scan):
         return _scan(dataflow.plan, source.node)
-    if isinstance(source, MatchScan):
-        return match_text(dataflow.plan, source.node)
     if isinstance(source, ChangelogInput):
         return f"changes of ({_names(source.node.variables)}) from another stage; keeps nothing"
     if isinstance(source, Constant):
         return _constant(source)
+    assert isinstance(source, OperatorNode)
     node, operator = source.node, source.operator
     match node:
         case plan.JoinAll() if isinstance(operator, MultiwayJoin):

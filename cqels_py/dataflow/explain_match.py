@@ -2,44 +2,101 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
+from cqels_py.automata.q_tree import not_hierarchical, q_tree
 from cqels_py.plan.match_bounds import is_cut, late_variables, unsteady_lists
-from cqels_py.plan.nodes import MatchRows, Plan, PlannedEvent, partition_variables
+from cqels_py.plan.nodes import MatchRows, MatchState, MatchTransition, Plan, PlannedEvent, partition_variables
 from cqels_py.planner.windows import duration_text
 
 
-def match_text(query: Plan, node: MatchRows) -> str:
-    """The line of a MATCH in the tree of the plan."""
-    return "; ".join(_parts(query, node))
-
-
-def _parts(query: Plan, node: MatchRows) -> Iterator[str]:
-    events = [_event(query, number, event) for number, event in enumerate(node.events, 1)]
-    yield f"match {within_text(node)} of {', '.join(events)}"
-    yield f"automaton of {len(node.states)} states: {' '.join(_edges(node))}"
+def match_lines(query: Plan, node: MatchRows) -> Iterator[str]:
+    """The lines of a MATCH in the tree of the plan: events, states, transitions, and what they cost."""
+    kept = ", and standing matches" if node.retract else ""
+    yield f"match {within_text(node)}{_choice(node)}; {_indexes(node)}; keeps the events within reach{kept}"
+    for number, event in enumerate(node.events, 1):
+        yield f"   event {number} = {event_text(query, event)}"
+    states = [
+        f"s{number} has event {state.event + 1}{_role(state)}"
+        if _is_product(node)
+        else f"{state.event + 1}{_role(state)}"
+        for number, state in enumerate(node.states, 1)
+    ]
+    shown = states if len(states) <= _MOST_SHOWN else [*states[:_MOST_SHOWN], f"… {len(states)} in all"]
+    yield f"   states: {', '.join(shown)}"
+    edges = [f"{_state(node, t.source)} → {_state(node, t.target)}{edge_text(t)}" for t in node.transitions]
+    shown = edges if len(edges) <= _MOST_SHOWN else [*edges[:_MOST_SHOWN], f"… {len(edges)} in all"]
+    if edges:
+        yield f"   transitions: {', '.join(shown)}"
     for number, gap in enumerate(node.absent):
         keys = f" by {_names(gap.key)}" if gap.key else ""
         cut = all(is_cut(node, t) for t in node.transitions if t.absent == number)
         how = "one look-up for all runs of a key" if cut else "tested for each run"
-        yield f"no event {gap.event + 1} after {_numbers(gap.after)}{keys}, {how}"
+        yield f"   no event {gap.event + 1} after {_numbers(gap.after)}{keys}: {how}"
+    yield f"   {_nesting(node)}"
+    yield f"   {_comparisons(node)}"
+    if shared := partition_variables(node):
+        yield f"   all events have {_names(shared)}"
+
+
+_MOST_SHOWN = 24
+
+
+def _choice(node: MatchRows) -> str:
+    parts = []
+    if node.policy != "ALL":
+        parts.append(f", the {node.policy.lower()} of each last element")
+    if node.consume:
+        shared = partition_variables(node)
+        where = f" for their {_names(shared)}" if shared else ""
+        parts.append(f", after which elements so far serve no more{where}")
+    return "".join(parts)
+
+
+def _role(state: MatchState) -> str:
+    parts = [*(["begins"] if state.initial else []), *(["ends"] if state.final else [])]
+    return f" ({' and '.join(parts)})" if parts else ""
+
+
+def _is_product(node: MatchRows) -> bool:
+    """Has an event several states, as in the orders of AND? Then states have numbers of their own."""
+    return len({state.event for state in node.states}) < len(node.states)
+
+
+def _state(node: MatchRows, state: int) -> str:
+    return f"s{state + 1}" if _is_product(node) else str(node.states[state].event + 1)
+
+
+def edge_text(transition: MatchTransition) -> str:
+    """The conditions of a transition."""
+    parts = [f" by {_names(transition.key)}" if transition.key else ""]
+    parts.append(" also in the same element" if transition.same_element else "")
+    parts.append(" at a later time" if transition.later else "")
+    return "".join(parts)
+
+
+def _nesting(node: MatchRows) -> str:
+    """The q-tree of the events' shared variables, or why there is none."""
+    present = [event for number, event in enumerate(node.events) if number not in {gap.event for gap in node.absent}]
+    mentions = Counter(name for event in present for name in event.variables)
+    atoms = [{name for name in event.variables if mentions[name] > 1} for event in present]
+    if crossing := not_hierarchical(atoms):
+        one, other = crossing
+        return (
+            f"no q-tree, as the events are not hierarchical: ?{one} and ?{other} are together in an event, and each is in one "
+            "without the other"
+        )
+    return f"q-tree of the events: {q_tree(atoms)}"
+
+
+def _comparisons(node: MatchRows) -> str:
     late = sorted(late_variables(node))
     if late:
-        yield f"{_names(tuple(late))} compared when matches are formed, as no key has it: a search may end without a match"
-    elif any(t.absent >= 0 and not is_cut(node, t) for t in node.transitions):
-        yield "keys decide all comparisons but those of NOT: a search may end without a match"
-    else:
-        yield f"keys decide all comparisons: {_delay(node)}"
-    shared = partition_variables(node)
-    if shared:
-        yield f"all events have {_names(shared)}"
-    if node.policy != "ALL":
-        yield f"of the matches of a last element the {node.policy.lower()} one"
-    if node.consume:
-        where = f" for their {_names(shared)}" if shared else ""
-        yield f"after a match elements so far serve no more{where}"
-    kept = ", and standing matches" if node.retract else ""
-    yield f"{_indexes(node)}; keeps the events within reach{kept}"
+        return f"{_names(tuple(late))} compared when matches are formed, as no key has it: a search may end without a match"
+    if any(t.absent >= 0 and not is_cut(node, t) for t in node.transitions):
+        return "keys decide all comparisons but those of NOT: a search may end without a match"
+    return f"keys decide all comparisons: {_delay(node)}"
 
 
 def _delay(node: MatchRows) -> str:
@@ -71,23 +128,14 @@ def within_text(node: MatchRows) -> str:
     return f"WITHIN {' '.join(parts)}{' STRICT TIME' if node.strict_time else ''}"
 
 
-def _event(query: Plan, number: int, event: PlannedEvent) -> str:
+def event_text(query: Plan, event: PlannedEvent) -> str:
+    """An event as a query says it."""
     stream = query.streams[query.windows[event.window].stream]
     patterns = " . ".join(" ".join(pattern) for pattern in event.patterns)
     bound = "".join(f" BIND({program} AS ?{name})" for name, program in event.bindings)
     tests = "".join(f" FILTER({condition})" for condition in event.conditions)
     time = f" AT ?{event.time}" if event.time else ""
-    return f"{number} = <{stream}>{time} {{ {patterns}{bound}{tests} }}"
-
-
-def _edges(node: MatchRows) -> Iterator[str]:
-    yield "begins with " + _numbers([state.event for state in node.states if state.initial]) + ","
-    for t in node.transitions:
-        source, target = node.states[t.source].event + 1, node.states[t.target].event + 1
-        key = f"({' '.join(f'?{name}' for name in t.key)})" if t.key else "()"
-        same = "=" if t.same_element else ""
-        yield f"{source} →{same}{key} {target},"
-    yield "ends with " + _numbers([state.event for state in node.states if state.final])
+    return f"<{stream}>{time} {{ {patterns}{bound}{tests} }}"
 
 
 def _numbers(events: list[int] | tuple[int, ...]) -> str:

@@ -11,6 +11,7 @@ from cqels_py.analysis.memory import MemoryVerdict
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow, explain
+from cqels_py.dataflow.draw_match import automata_dot
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import CompiledQuery
 from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
@@ -157,8 +158,15 @@ class Query:
             raise UsageError("the results of this query go to its subscribers: use either subscribe() or results()")
         return self._waiting.results()
 
-    def explain(self) -> str:
-        """The plan as text: windows, probing, indexes, the state of each operator; and the scope of blank nodes."""
+    def explain(self, format: str = "text") -> str:
+        """The plan as text: windows, probing, indexes, the state of each operator; and the scope of blank nodes.
+
+        `format` "dot": the automata of its MATCH clauses instead, in the language of graphviz; UsageError where it has none.
+        """
+        if format not in ("text", "dot"):
+            raise UsageError(f"format is 'text' or 'dot', not {format!r}")
+        if format == "dot":
+            return automata_dot(self.plan)
         with self._host._lock:
             plan = self._explanation if self._dataflow is None else explain(self._dataflow)
             return f"memory: {self.memory}\n\n{plan}\nblank nodes\n  {explained(self._host._blank_nodes)}\n"

@@ -216,6 +216,20 @@ def test_a_warning_is_given_once(cqels: Cqels, tmp_path: Path) -> None:
     assert run.err.count("cross product") == 1
 
 
+MATCHED = "SELECT ?a { MATCH WITHIN 5m { EVENT ON <http://ex.org/s> { ?a ?b ?c } } }"
+
+
+def test_explain_draws_automata(cqels: Cqels, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cqels("explain", "-q", MATCHED, "--format", "dot").out.startswith("digraph automata {\n")
+    finished = cqels("explain", "-q", QUERY, "--format", "dot")
+    assert (finished.status, finished.out) == (2, "")
+    assert "no MATCH" in finished.err
+    monkeypatch.setenv("PATH", "/nowhere")
+    finished = cqels("explain", "-q", MATCHED, "--format", "svg")
+    assert (finished.status, finished.out) == (2, "")
+    assert "install graphviz" in finished.err
+
+
 def test_explain_names_windows_and_streams(cqels: Cqels) -> None:
     finished = cqels("explain", "-q", QUERY)
     assert finished.status == 0

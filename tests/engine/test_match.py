@@ -179,13 +179,40 @@ def test_memory_stays_the_same_over_ever_new_keys():
 def test_explain_shows_the_automaton():
     engine = cqels.Engine()
     text = engine.register(f"{PREFIX}SELECT ?a {{ MATCH WITHIN 5m {{ {A} SEQ NOT {B} SEQ {C} }} }}").explain()
-    assert "match WITHIN 5m of 1 = <http://ex.org/s0>" in text
+    assert "match WITHIN 5m; lists of runs by key" in text
+    assert "event 1 = <http://ex.org/s0> { ?a <" in text
     assert "  MATCH WITHIN 5m on <http://ex.org/s0>\n" in text
-    assert "begins with 1, 1 →(?k) 2, ends with 2" in text
-    assert "no event 3 after 1 by ?k" in text
+    assert "states: 1 (begins), 2 (ends)" in text
+    assert "transitions: 1 → 2 by ?k\n" in text
+    assert "no event 3 after 1 by ?k: one look-up" in text
+    assert "q-tree of the events: ?k(1 2)" in text
     assert "keys decide all comparisons" in text
     late = f"SELECT ?a {{ MATCH WITHIN 5m {{ {A} SEQ EVENT ON :s0 {{ ?b a :B }} SEQ {C} }} }}"
     assert "?k compared when matches are formed" in engine.register(PREFIX + late).explain()
+    chain = "EVENT ON :s0 { ?x :p ?y } AND EVENT ON :s0 { ?y :p ?z } AND EVENT ON :s0 { ?z :p ?u ; :q ?y }"
+    crossing = engine.register(f"{PREFIX}SELECT ?x {{ MATCH WITHIN 5m {{ {chain} }} }}").explain()
+    assert "q-tree" in crossing
+    path = "EVENT ON :s0 { ?x :p ?y } AND EVENT ON :s0 { ?y :p ?z } AND EVENT ON :s0 { ?z :q ?u }"
+    crossing = engine.register(f"{PREFIX}SELECT ?x {{ MATCH WITHIN 5m {{ {path} }} }}").explain()
+    assert "no q-tree, as the events are not hierarchical: ?y and ?z are together" in crossing
+    assert "s1 has event 1 (begins)" in crossing
+
+
+def test_the_automaton_is_drawn():
+    engine = cqels.Engine()
+    quoted = 'EVENT ON :s0 { ?c :k ?k ; :v "x\\"y" }'
+    pattern = f"{A} SEQ NOT {B} SEQ {quoted}"
+    query = engine.register(f"{PREFIX}SELECT ?a {{ MATCH LATEST WITHIN 5m STRICT TIME {{ {pattern} }} }}")
+    dot = query.explain("dot")
+    assert dot.startswith("digraph automata {")
+    assert dot.count("{") == dot.count("}")
+    assert 'm0_1 [label="2", shape=doublecircle];' in dot
+    assert 'm0_0 -> m0_1 [label="by ?k at a later time\\lno 3 between\\l"];' in dot
+    assert "MATCH LATEST WITHIN 5m STRICT TIME\\l1: <http://ex.org/s0>" in dot
+    with pytest.raises(cqels.UsageError, match="no MATCH"):
+        engine.register(f"{PREFIX}SELECT ?a {{ STREAM :s0 [NOW] {{ ?a :k ?k }} }}").explain("dot")
+    with pytest.raises(cqels.UsageError, match="'text' or 'dot'"):
+        query.explain("svg")
 
 
 def test_spark_divides_by_a_variable_that_all_events_have():
