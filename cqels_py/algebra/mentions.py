@@ -8,6 +8,7 @@ from cqels_py.algebra.nodes import (
     BGP,
     AggregateCall,
     Distinct,
+    EventJoin,
     Expression,
     Extend,
     Filter,
@@ -39,6 +40,9 @@ def mentioned_variables(pattern: Pattern) -> Variables:
     match pattern:
         case BGP() | PathPattern() | Values() | Planned() | Match():
             return possible_variables(pattern)
+        case EventJoin(_, others, conditions):
+            found = possible_variables(pattern).union(*map(mentioned_variables, others))
+            return found.union(*map(mentioned_in, conditions))
         case Join(left, right) | Minus(left, right):
             return mentioned_variables(left) | mentioned_variables(right)
         case LeftJoin(left, right, condition):

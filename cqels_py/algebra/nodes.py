@@ -190,7 +190,8 @@ class Event:
     """`EVENT ON stream AT ?time {…}`: a row for each solution over the triples of one element.
 
     `window` names a window over the stream. The values of `bindings` are computed in their order, then `conditions` are tested.
-    `time`: the variable of the element's time, an xsd:dateTime. `offset`: the place in the query's text.
+    `time`: the variable of the element's time, an xsd:dateTime. `offset`: the place in the query's text. `keep_all`: outside of
+    MATCH, all its rows may be kept for ever (`EVENT ON stream [ALL]`).
     """
 
     window: URIRef
@@ -199,6 +200,7 @@ class Event:
     conditions: tuple[Expression, ...] = ()
     time: Variable | None = None
     offset: int = field(default=0, compare=False)
+    keep_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,19 @@ class Match:
     strict_time: bool = False
     policy: str = "ALL"
     consume: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EventJoin:
+    """Events without windows: the join of the rows of all elements ever with `others`, static patterns, where `conditions` hold.
+
+    An instant's elements are taken together. The parser makes one of each EVENT block outside of MATCH; `rewrites.join_events` joins
+    those of a group.
+    """
+
+    events: tuple[Event, ...]
+    others: tuple[Pattern, ...] = ()
+    conditions: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +351,7 @@ Pattern: TypeAlias = (
     | Window
     | WindowVariable
     | Match
+    | EventJoin
     | Service
     | Planned
     | Group
@@ -434,7 +450,12 @@ class Everything:
     """`[ALL]`: nothing expires."""
 
 
-Extent: TypeAlias = TimeRange | Session | ElementCount | TripleCount | Everything
+@dataclass(frozen=True, slots=True)
+class EachInstant:
+    """All elements of instants that have ended, and nothing expires: the window of an EVENT block outside of MATCH."""
+
+
+Extent: TypeAlias = TimeRange | Session | ElementCount | TripleCount | Everything | EachInstant
 
 
 @dataclass(frozen=True, slots=True)

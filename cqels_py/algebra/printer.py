@@ -14,10 +14,12 @@ from cqels_py.algebra.nodes import (
     Constant,
     ContinuousQuery,
     Distinct,
+    EachInstant,
     ElementCount,
     Event,
     EventAlternatives,
     EventConjunction,
+    EventJoin,
     EventPattern,
     EventRepetition,
     Everything,
@@ -214,6 +216,9 @@ def _inline(pattern: Pattern) -> str:
             return f"WINDOW {_window_names(windows, with_static, graph)} {{ {_inline(inner)} }}"
         case Match():
             return f"MATCH {_match_head(pattern)} {{ {_events(pattern.pattern)} }}"
+        case EventJoin(events, others, conditions):
+            of_events = [*map(_event, events), *map(_grouped, others)]
+            return " ".join([*of_events, *(f"FILTER({expression_text(each)})" for each in conditions)])
         case WindowVariable(variable, inner):
             return f"WINDOW {term_text(variable)} {{ {_inline(inner)} }}"
         case Service(endpoint, inner, silent):
@@ -260,7 +265,8 @@ def _event(event: Event) -> str:
     inside = [" . ".join(map(triple_text, event.triples))] if event.triples else []
     inside += [f"BIND({expression_text(each)} AS {term_text(variable)})" for variable, each in event.bindings]
     inside += [f"FILTER({expression_text(condition)})" for condition in event.conditions]
-    return f"EVENT ON {term_text(event.window)}{time} {{ {' '.join(inside)} }}"
+    kept = " [ALL]" if event.keep_all else ""
+    return f"EVENT ON {term_text(event.window)}{kept}{time} {{ {' '.join(inside)} }}"
 
 
 def _grouped(pattern: Pattern) -> str:
@@ -329,6 +335,8 @@ def extent_text(extent: Extent) -> str:
             return f"[TRIPLES {count}{'' if step is None else f' STEP {step}'}]"
         case Everything():
             return "[ALL]"
+        case EachInstant():
+            return "[ALL] by instants"
 
 
 def _duration(micros: int) -> str:
@@ -372,6 +380,9 @@ def _described(pattern: Pattern) -> tuple[str, Iterable[Pattern | str]]:
             return f"window {_window_names(windows, with_static, graph)}", (inner,)
         case Match(events):
             return f"match {_match_head(pattern)}: {_events(events)}", ()
+        case EventJoin(events, others, conditions):
+            tests = f" where {' && '.join(map(expression_text, conditions))}" if conditions else ""
+            return f"join of events{tests}", (*map(_event, events), *others)
         case Planned(number):
             return f"planned {number}", ()
         case WindowVariable(variable, inner):

@@ -11,6 +11,7 @@ from cqels_py.algebra.nodes import (
     Call,
     Constant,
     Distinct,
+    EventJoin,
     Exists,
     Expression,
     Extend,
@@ -44,6 +45,8 @@ def map_children(pattern: Pattern, rewrite: Rewrite) -> Pattern:
     match pattern:
         case BGP() | PathPattern() | Values() | Planned() | Match():
             return pattern
+        case EventJoin(others=others):
+            return replace(pattern, others=tuple(map(rewrite, others)))
         case Join(left, right):
             return Join(rewrite(left), rewrite(right))
         case Minus(left, right):

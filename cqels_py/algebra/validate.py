@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from itertools import repeat
 
-from cqels_py.algebra.nodes import Constant, Match, TriplePattern, Values, VariableRef, Window, WindowVariable
+from cqels_py.algebra.nodes import (
+    Constant,
+    EventJoin,
+    Match,
+    TriplePattern,
+    Values,
+    VariableRef,
+    Window,
+    WindowVariable,
+)
 
 _LEAVES = frozenset({Constant, TriplePattern, Values, VariableRef})
 """Nodes that hold terms and variables alone. There may be 100,000 of these in one list."""
@@ -27,7 +36,7 @@ def nesting(node: object) -> int:
 
 def asks_windows(node: object) -> bool:
     """Does any pattern in it ask a window, in subqueries and EXISTS too?"""
-    return any(isinstance(each, Window | WindowVariable | Match) for each, _ in walk(node))
+    return any(isinstance(each, Window | WindowVariable | Match | EventJoin) for each, _ in walk(node))
 
 
 def walk(node: object) -> Iterator[tuple[object, int]]:

@@ -14,6 +14,7 @@ from cqels_py.algebra.nodes import (
     Event,
     EventAlternatives,
     EventConjunction,
+    EventJoin,
     EventPattern,
     EventRepetition,
     EventSequence,
@@ -156,6 +157,9 @@ def _variables(pattern: Pattern, *, certain: bool) -> Variables:
             return frozenset(v for c, v in enumerate(variables) if all(row[c] is not None for row in rows))
         case Match(events):
             return event_variables(events, certain=certain)
+        case EventJoin(events, others):
+            of_events = (_of_events(event, certain=certain) for event in events)
+            return frozenset().union(*of_events, *(_variables(other, certain=certain) for other in others))
         case Graph(name, inner):
             return _variables(inner, certain=certain) | _named(name)
         case WindowVariable(variable, inner):

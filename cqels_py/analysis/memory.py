@@ -12,13 +12,14 @@ from enum import Enum
 from itertools import combinations
 from typing import TypeAlias
 
-from cqels_py.analysis.bounded_values import BoundedValues
 from cqels_py.event_time.windows import Measure
 from cqels_py.plan.nodes import (
     WITHOUT_TERMS,
     ChangelogRead,
     ClosureRows,
+    CountedJoin,
     DistinctRowsOf,
+    EventRows,
     ExtendRows,
     FactorisedGroups,
     FilterRows,
@@ -41,6 +42,7 @@ from cqels_py.plan.nodes import (
     inputs_of,
 )
 from cqels_py.plan.order import expires_fifo, is_timed
+from cqels_py.planner.bounded_values import BoundedValues
 from cqels_py.planner.windows import duration_text
 
 _MOST_REPAIRS = 3
@@ -61,7 +63,8 @@ class Level(Enum):
 class MemoryVerdict:
     """How large the state of a query becomes.
 
-    `kind`: "bounded" or "not bounded". `bound`: how much, where it is bounded. `blame`: the state that grows, by streams and
+    `kind`: "bounded", "not bounded"; of events without windows also "bounded by what comes before …" and "not shown to be bounded".
+    `bound`: how much, where it is bounded. `blame`: the state that grows, by streams and
     variables, and `repair`: the change that would make it bounded, where it is not. `level`: constant; as large as windows
     are, which is constant if the rate of the streams is; or unbounded.
     """
@@ -80,7 +83,7 @@ class MemoryVerdict:
     def __str__(self) -> str:
         if self.blame:
             return f"{self.kind}, {'; '.join(self.blame)}. {self.repair}"
-        return f"{self.kind} {self.bound}" if self.level is Level.WINDOW else f"{self.kind}: {self.bound}"
+        return f"{self.kind} {self.bound}" if self.bound.startswith("by ") else f"{self.kind}: {self.bound}"
 
 
 # --- contents -------------------------------------------------------------------------------------------------------
@@ -185,6 +188,10 @@ class _Kept:
                 return self._scan(node)
             case MatchRows():
                 return self._match(node)
+            case CountedJoin():
+                return frozenset(Growing(event.window) for event in node.events)
+            case EventRows(event):
+                return frozenset({Growing(event.window)})
             case ChangelogRead():
                 raise AssertionError("a verdict is about a query as a whole, not about a stage of it")
         contents = [self._take(each) for each in inputs_of(node)]
@@ -283,6 +290,8 @@ class _Kept:
 def memory_verdict(plan: Plan) -> MemoryVerdict:
     """The verdict of a query by its plan."""
     kept = _Kept(plan)
+    if plan.event_memory:
+        return _of_events(plan, kept)
     if kept.growing:
         blame = tuple(dict.fromkeys(_blame(plan, item) for item in kept.growing))
         return MemoryVerdict("not bounded", "", blame, _repair(plan, kept.growing), Level.UNBOUNDED)
@@ -293,6 +302,31 @@ def memory_verdict(plan: Plan) -> MemoryVerdict:
     first, *more = dict.fromkeys(_of_span(span) for span in spans)
     texts = [f"by what comes in {first}", *(f"in {text}" for text in more), *others]
     return MemoryVerdict("bounded", ", and ".join(texts), (), "", Level.WINDOW)
+
+
+def _of_events(plan: Plan, kept: _Kept) -> MemoryVerdict:
+    """The verdict of a query over events without windows: that of their joins, and of what is kept of their results."""
+    unbounded = [each for each in plan.event_memory if not each.is_bounded]
+    if unbounded:
+        blame = tuple(dict.fromkeys(text for each in unbounded for text in each.blame))
+        repair = ". ".join(dict.fromkeys(each.repair for each in unbounded))
+        return MemoryVerdict(max(each.kind for each in unbounded), "", blame, repair, Level.UNBOUNDED)
+    if kept.growing:
+        blame = tuple(dict.fromkeys(_blame(plan, item) for item in kept.growing))
+        return MemoryVerdict("not bounded", "", blame, _repair(plan, kept.growing), Level.UNBOUNDED)
+    bound = "; ".join(dict.fromkeys([*(each.bound for each in plan.event_memory), *_others(kept.items)]))
+    finite = next((each.kind for each in plan.event_memory if each.kind != "bounded"), None)
+    return MemoryVerdict(finite or "bounded", bound, (), "", Level.WINDOW if finite else Level.CONSTANT)
+
+
+def growing_events(plan: Plan) -> list[int]:
+    """The windows of events that are to blame for growing memory and do not say [ALL]: with any, a query is refused."""
+    if not plan.event_memory:
+        return []
+    blamed = {number for each in plan.event_memory for number in each.blamed}
+    accepted = {number for each in plan.event_memory if not each.is_bounded for number in each.windows}
+    growing = {item.window for item in _Kept(plan).growing}
+    return sorted(blamed | (growing - accepted - set(plan.kept_events)))
 
 
 def _of_span(span: Span) -> str:

@@ -9,6 +9,7 @@ from cqels_py.algebra.nodes import (
     BGP,
     ContinuousQuery,
     Distinct,
+    EventJoin,
     Expression,
     Extend,
     Filter,
@@ -60,6 +61,10 @@ class _Names:
         match pattern:
             case BGP() | PathPattern() | Values() | Planned() | Match():
                 self.bound |= possible_variables(pattern)
+            case EventJoin(_, others, conditions):
+                self.bound |= possible_variables(pattern)
+                self._take_all(*others)
+                self._use(*conditions)
             case Join(left, right) | Minus(left, right):
                 self._take_all(left, right)
             case LeftJoin(left, right, condition):

@@ -38,7 +38,7 @@ def explain(job: Job) -> None:
         absent = absent_graphs(compiled.static_graphs, job.static_graphs)
         # The plan has its warnings in it.
         with only_when_called():
-            _, query = _register(job, compiled, changelog=False, empty=absent)
+            _, query = _register(job, replace(compiled, explained=True), changelog=False, empty=absent)
         if job.format in ("dot", "svg"):
             dot = query.explain("dot")
             print(dot if job.format == "dot" else _drawn(dot))
@@ -80,6 +80,7 @@ class Execution:
         from cqels_py.cli import output
 
         compiled = _compiled(job)
+        compiled.check_memory(job.source)
         plan, form = compiled.plan, compiled.asked.form
         output.check_signs(form, plan.output, job.changelog)
         _check_memory(job, compiled)

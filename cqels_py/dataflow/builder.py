@@ -10,6 +10,7 @@ import numpy as np
 from cqels_py.batches.delta import concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.build_operator import build_operator
+from cqels_py.dataflow.counted_join import CountedJoinScan, StaticRelation
 from cqels_py.dataflow.delta_sources import (
     ChangelogInput,
     Constant,
@@ -19,6 +20,7 @@ from cqels_py.dataflow.delta_sources import (
     plan_fingerprint,
     unwrap,
 )
+from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.match_scan import EventEvaluators, MatchScan
 from cqels_py.dataflow.scans import Partition, PartitionedScan, Scan, WindowScan
@@ -105,6 +107,10 @@ class DataflowBuilder:
                 return self._scan(node)
             case plan.MatchRows():
                 return self._match(node)
+            case plan.CountedJoin():
+                return self._counted_join(node)
+            case plan.EventRows():
+                return self._event_rows(node)
             case plan.ChangelogRead():
                 return ChangelogInput(node, self._shared_scans)
             case plan.Once():
@@ -175,15 +181,7 @@ class DataflowBuilder:
         known = self._known(MatchScan, key)
         if known is not None:
             return known
-        evaluators = EvaluatorBuilder(self._dictionary, self._limits)
-        events = [
-            EventEvaluators(
-                evaluators.build(_TIME) if event.time else None,
-                [evaluators.build(program) for _, program in event.bindings],
-                [evaluators.build(program) for program in event.conditions],
-            )
-            for event in node.events
-        ]
+        events = [self._of_event(event) for event in node.events]
         windows = self._query.windows
         streams = np.zeros(len(self._query.streams), np.bool_)
         streams[[windows[number].stream for number in node.windows]] = True
@@ -196,6 +194,49 @@ class DataflowBuilder:
             self._shared_scans,
         )
         return self._share(scan, key)
+
+    def _of_event(self, event: plan.PlannedEvent) -> EventEvaluators:
+        evaluators = EvaluatorBuilder(self._dictionary, self._limits)
+        return EventEvaluators(
+            evaluators.build(_TIME) if event.time else None,
+            [evaluators.build(program) for _, program in event.bindings],
+            [evaluators.build(program) for program in event.conditions],
+        )
+
+    def _event_rows(self, node: plan.EventRows) -> EventRowsScan:
+        key = plan_fingerprint(node)
+        known = self._known(EventRowsScan, key)
+        if known is not None:
+            return known
+        stream = self._query.windows[node.event.window].stream
+        return self._share(EventRowsScan(node, stream, self._of_event(node.event), self._shared_scans), key)
+
+    def _counted_join(self, node: plan.CountedJoin) -> CountedJoinScan:
+        key = plan_fingerprint(node)
+        known = self._known(CountedJoinScan, key)
+        if known is not None:
+            return known
+        windows = self._query.windows
+        evaluators = EvaluatorBuilder(self._dictionary, self._limits)
+        scan = CountedJoinScan(
+            node,
+            [windows[event.window].stream for event in node.events],
+            [self._of_event(event) for event in node.events],
+            [[evaluators.build(program) for program in source.conditions] for source in node.sources],
+            [StaticRelation(each.variables, self._static_rows(each)) for each in node.statics],
+            self._dictionary,
+            self._shared_scans,
+        )
+        return self._share(scan, key)
+
+    def _static_rows(self, node: Node) -> Ids:
+        match node:
+            case plan.Rows():
+                return self._encode_rows(node)
+            case plan.Once():
+                return self.answer(node)
+            case _:
+                raise AssertionError(node)
 
     def _partition(self, number: int) -> Partition:
         """The partition of one of the plan's windows, for all scans of it."""

@@ -12,7 +12,9 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.build_operator import make_output
 from cqels_py.dataflow.builder import DataflowBuilder
+from cqels_py.dataflow.counted_join import CountedJoinScan
 from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, OperatorNode, sources_below
+from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.ownership import Coordinate
@@ -85,7 +87,9 @@ class Dataflow:
         self.root = self._builder().build(query.root)
         below = list(sources_below(self.root))
         self._operators = [source for source in below if isinstance(source, OperatorNode)]
-        self._scans = [source for source in below if isinstance(source, Scan | MatchScan)]
+        self._scans = [
+            source for source in below if isinstance(source, Scan | MatchScan | EventRowsScan | CountedJoinScan)
+        ]
         self._partitions = [scan.partition for scan in self._scans if isinstance(scan, PartitionedScan)]
         self._constants = [source for source in below if isinstance(source, Constant)]
         self._changelog_inputs = [source for source in below if isinstance(source, ChangelogInput)]
@@ -233,8 +237,11 @@ class Dataflow:
         if not self._is_monotone or self._ticks is None:
             return False
         signs: set[int] = set()
-        sources: list[Scan | MatchScan | Constant] = [*self._scans, *self._constants]
+        sources: list[Scan | MatchScan | EventRowsScan | CountedJoinScan | Constant] = [*self._scans, *self._constants]
         for source in sources:
+            if isinstance(source, CountedJoinScan):
+                signs.add(1)
+                continue
             for delta in source.deltas(self._ticks):
                 first, last = np.searchsorted(delta.tick, [tick, tick + 1])
                 signs.update(np.unique(delta.sign[first:last]).tolist())

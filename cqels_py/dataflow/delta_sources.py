@@ -11,6 +11,8 @@ import numpy as np
 
 from cqels_py.batches.delta import Delta, empty, enough, insertions
 from cqels_py.batches.elements import Ids
+from cqels_py.dataflow.counted_join import CountedJoinScan
+from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import Scan
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
@@ -185,7 +187,7 @@ class SharedOutput:
         self.source.release()
 
 
-DataflowNode = OperatorNode | Scan | MatchScan | ChangelogInput | Constant
+DataflowNode = OperatorNode | Scan | MatchScan | EventRowsScan | CountedJoinScan | ChangelogInput | Constant
 DeltaSource = DataflowNode | SharedOutput
 
 _INPUTS = frozenset({"input", "inputs", "left", "right"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cqels_py.dataflow.counted_join import CountedJoinScan
 from cqels_py.dataflow.dataflow import Dataflow
 from cqels_py.dataflow.delta_sources import (
     ChangelogInput,
@@ -13,6 +14,8 @@ from cqels_py.dataflow.delta_sources import (
     OperatorNode,
     SharedOutput,
 )
+from cqels_py.dataflow.event_rows import EventRowsScan
+from cqels_py.dataflow.explain_events import counted_join_text, event_rows_text
 from cqels_py.dataflow.explain_match import match_lines, within_text
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import Scan
@@ -127,6 +130,10 @@ def _shared(dataflow: Dataflow, source: SharedOutput, visited: set[int]) -> Iter
 def _describe(dataflow: Dataflow, source: DataflowNode) -> str:
     if isinstance(source, Scan):
         return _scan(dataflow.plan, source.node)
+    if isinstance(source, CountedJoinScan):
+        return counted_join_text(dataflow.plan, source.node)
+    if isinstance(source, EventRowsScan):
+        return event_rows_text(dataflow.plan, source.node)
     if isinstance(source, ChangelogInput):
         return f"changes of ({_names(source.node.variables)}) from another stage; keeps nothing"
     if isinstance(source, Constant):

@@ -19,7 +19,8 @@ _FILES: Final = ("cqels_py.formats.", "cqels_py.sources.", "cqels_py.sinks.")
 
 _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
     "cqels_py.automata.evaluation": (),
-    "cqels_py.dataflow.match_scan": (plan.MatchRows,),
+    "cqels_py.dataflow.match_scan": (plan.MatchRows, plan.EventRows, plan.CountedJoin),
+    "cqels_py.dataflow.places": (plan.CountedJoin,),
     "cqels_py.operators.r2r.aggregate": (plan.GroupRows, plan.FactorisedGroups),
     "cqels_py.operators.r2r.distinct": (plan.DistinctRowsOf,),
     "cqels_py.operators.r2r.factorised": (plan.FactorisedGroups,),
@@ -29,6 +30,7 @@ _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
     "cqels_py.operators.r2r.semi_anti_join": (plan.Negate,),
     "cqels_py.operators.r2r.top": (plan.TopRows,),
     "cqels_py.operators.r2r.transitive_closure": (plan.ClosureRows,),
+    "cqels_py.state.counted_state": (plan.CountedJoin,),
     "cqels_py.state.match_state": (plan.MatchRows,),
     "cqels_py.state.reach_trees": (plan.ClosureRows,),
     "cqels_py.state.temporal_rules": (),
@@ -93,4 +95,13 @@ def _evaluates(node: Node) -> bool:
     """Does the node evaluate expressions?"""
     if isinstance(node, plan.Scan):
         return bool(node.conditions)
-    return isinstance(node, plan.FilterRows | plan.ExtendRows | plan.MatchRows | plan.StaticScan | plan.Rows)
+    return isinstance(
+        node,
+        plan.FilterRows
+        | plan.ExtendRows
+        | plan.MatchRows
+        | plan.EventRows
+        | plan.CountedJoin
+        | plan.StaticScan
+        | plan.Rows,
+    )

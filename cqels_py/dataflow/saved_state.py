@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from cqels_py.dataflow.counted_join import CountedJoinScan
 from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, DeltaSource, OperatorNode, unwrap
+from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import PartitionedScan, Scan
 from cqels_py.dictionary import Dictionary
@@ -44,7 +46,7 @@ def stateful_parts(root: DeltaSource) -> Iterator[tuple[str, object]]:
             case PartitionedScan():
                 yield path, source
                 yield f"{path}/partition", source.partition
-            case Scan() | MatchScan() | Constant() | ChangelogInput():
+            case Scan() | MatchScan() | EventRowsScan() | CountedJoinScan() | Constant() | ChangelogInput():
                 yield path, source
         if isinstance(source, OperatorNode) and id(source) not in visited:
             visited.add(id(source))

@@ -11,7 +11,9 @@ from cqels_py.event_time.windows import Measure
 from cqels_py.plan.nodes import (
     ChangelogRead,
     ClosureRows,
+    CountedJoin,
     DistinctRowsOf,
+    EventRows,
     ExtendRows,
     FactorisedGroups,
     FilterRows,
@@ -75,6 +77,12 @@ class _Division:
         match node:
             case Scan():
                 return variable in variables_of(node)
+            case CountedJoin():
+                if any(variable not in event.columns or variable not in event.variables for event in node.events):
+                    raise _Undivided(f"not all EVENT blocks have ?{variable} in a triple pattern")
+                return True
+            case EventRows(event):
+                return variable in event.variables and variable in event.columns
             case Rows(variables, rows):
                 if variable in variables and any(row[variables.index(variable)] is None for row in rows):
                     raise _Undivided(f"?{variable} may be unbound")

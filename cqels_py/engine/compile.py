@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from cqels_py.algebra.nodes import ContinuousQuery, Output
+from cqels_py.algebra.nodes import ContinuousQuery, EventJoin, Output
+from cqels_py.algebra.validate import walk
 from cqels_py.analysis.checks import ANALYSES
-from cqels_py.analysis.memory import MemoryVerdict, memory_verdict
+from cqels_py.analysis.memory import MemoryVerdict, growing_events, memory_verdict
 from cqels_py.engine.services import TIMEOUT, answer_services
-from cqels_py.errors import UsageError
+from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.parser import parse
+from cqels_py.parser.source import Source
 from cqels_py.plan.nodes import Plan
 from cqels_py.planner import CHOICES, RULES, plan_query, rewrite_plan
 from cqels_py.planner.matches import with_guarantee
@@ -32,6 +34,7 @@ class CompiledQuery:
     `text`: the query as it was written. `asked`: its algebra before any rewrite, with the answers of SERVICE. `plan`: its physical
     plan, with the warnings of analyses and planner. `ontology`: by which it was rewritten for entailment, if it was.
     `without`: names of `OPTIMISATIONS` that were left out. `guarantee`: MATCH has indexes with a bound for each step.
+    `explained`: it is registered to be explained, and never run.
     """
 
     text: str
@@ -40,6 +43,7 @@ class CompiledQuery:
     ontology: Ontology | None = None
     without: frozenset[str] = frozenset()
     guarantee: bool = False
+    explained: bool = False
 
     @property
     def static_graphs(self) -> tuple[str, ...]:
@@ -55,6 +59,27 @@ class CompiledQuery:
     def memory(self) -> MemoryVerdict:
         """Does the query's state stay below a bound, however long the streams run?"""
         return memory_verdict(self.plan)
+
+    def check_memory(self, source: str | None = None) -> None:
+        """UnsupportedQuery, at the first block to blame, for events without windows whose memory is not bounded.
+
+        `source` names the text. A query that is only explained is not checked.
+        """
+        growing = growing_events(self.plan)
+        if not growing or self.explained:
+            return
+        names = [self.plan.windows[number].name for number in growing]
+        offsets = {
+            str(event.window): event.offset
+            for node, _ in walk(self.asked.pattern)
+            if isinstance(node, EventJoin)
+            for event in node.events
+        }
+        streams = dict.fromkeys(f"<{self.plan.streams[self.plan.windows[number].stream]}>" for number in growing)
+        raise UnsupportedQuery(
+            f"memory: {self.memory}. Where memory may grow, say so in these blocks: EVENT ON {', '.join(streams)} [ALL] {{ … }}",
+            Source(self.text, source).place(min(offsets[name] for name in names)),
+        )
 
 
 def compile_query(
@@ -98,7 +123,8 @@ def compile_query(
     plan = replace(plan, warnings=(*findings, *plan.warnings))
     if guarantee:
         plan = replace(plan, root=with_guarantee(plan.root))
-    return CompiledQuery(text, asked, plan, ontology, left_out, guarantee)
+    explained = isinstance(query, CompiledQuery) and query.explained
+    return CompiledQuery(text, asked, plan, ontology, left_out, guarantee, explained)
 
 
 def _parsed(text: str, source: str | None) -> ContinuousQuery:

@@ -203,6 +203,7 @@ class Engine:
             service_timeout=self._options.service_timeout,
             guarantee=guarantee,
         )
+        compiled.check_memory(source)
         # Beside the running engine: other threads can push meanwhile.
         prepare(calls_of(compiled.plan), _announce)
         return self._register(compiled, static, graphs, entailment)
@@ -284,6 +285,11 @@ class Engine:
         self._steps.check_open()
         self._flush()
         self._registry.check(query)
+        if query.plan.event_memory:
+            raise UsageError(
+                "the static data of a query with EVENT outside of MATCH cannot be replaced: its past results would change; register "
+                "the query anew"
+            )
         data = load_static_data(query.plan, static, static_graphs, self.dictionary, self._options.contexts)
         ontology = query.compiled.ontology
         if ontology is not None and ontology_of(data, self.dictionary) != ontology:

@@ -5,6 +5,7 @@
     FROM NAMED WINDOW <w> ON <s> [RANGE PT5S]     →  FROM NAMED <marker>
     FROM STREAM <s> [RANGE 5s STEP 1s]            →  FROM NAMED <marker>
     MATCH WITHIN 5m { EVENT ON <s> {…} SEQ … }    →  GRAPH <marker> { GRAPH <marker> {…} … }
+    EVENT ON <s> {…}                              →  GRAPH <marker> {…}
     REGISTER RSTREAM <name> AS                    →  nothing
 
 The rest is SPARQL 1.1, whose grammar also checks the positions of the clauses. A marker is an IRI that the
@@ -18,8 +19,9 @@ from dataclasses import dataclass, field, replace
 
 from rdflib import URIRef, Variable
 
-from cqels_py.algebra.nodes import Dialect, Extent, Output, Session, TimeRange, WindowDefinition
+from cqels_py.algebra.nodes import Dialect, EachInstant, Extent, Output, Session, TimeRange, WindowDefinition
 from cqels_py.parser.dialects import DEFAULTS, Clause, Defaults, clause_at
+from cqels_py.parser.events import EventBlock, read_event
 from cqels_py.parser.extents import read_extent
 from cqels_py.parser.matches import MatchBlock, MatchReader
 from cqels_py.parser.partitions import partition_variables, read_partition
@@ -37,7 +39,6 @@ _REFUSED = {
     "EMIT": "EMIT is",
     "LATENESS": "LATENESS in the query is",
 }
-_ONLY_IN_MATCH = ("EVENT", "SEQ")
 _INSTEAD = {
     "PAST": "PAST windows are not supported: a window that ended an hour ago is [FROM NOW-2h TO NOW-1h]",
     "LATENESS": "LATENESS in a query is not supported: how long to wait for late elements is a setting (--lateness 5s)",
@@ -59,7 +60,8 @@ class Lifted:
     `merged`: the windows that make up the default graph (FROM STREAM). `named`: the windows that GRAPH names
     (FROM NAMED STREAM). `sources`: the markers of FROM clauses. `edits`: they turn the source into SPARQL 1.1.
     `partitions`: the variables of each PARTITION BY, in the order of the windows. `services`: the endpoints
-    by their markers. `matches`: the MATCH clauses by their markers.
+    by their markers. `matches`: the MATCH clauses by their markers. `events`: the EVENT blocks outside of MATCH by their markers,
+    with `event_windows`.
     """
 
     windows: list[WindowDefinition] = field(default_factory=list)
@@ -73,11 +75,14 @@ class Lifted:
     partitions: list[tuple[Token, ...]] = field(default_factory=list)
     services: dict[URIRef, Remote] = field(default_factory=dict)
     matches: dict[URIRef, MatchBlock] = field(default_factory=dict)
+    events: dict[URIRef, EventBlock] = field(default_factory=dict)
+    event_windows: list[WindowDefinition] = field(default_factory=list)
 
     @property
     def all_windows(self) -> tuple[WindowDefinition, ...]:
-        """The windows of the clauses, and those of MATCH."""
-        return (*self.windows, *(window for match in self.matches.values() for window in match.windows.values()))
+        """The windows of the clauses, and those of MATCH and EVENT."""
+        of_matches = (window for match in self.matches.values() for window in match.windows.values())
+        return (*self.windows, *of_matches, *self.event_windows)
 
 
 def lift(source: Source, tokens: Tokens, prologue: Prologue, dialect: Dialect) -> Lifted:
@@ -118,6 +123,8 @@ class _Lifter:
                 self._register()
             elif token.is_word("MATCH"):
                 self._match()
+            elif token.is_word("EVENT"):
+                self._event()
             elif clause is Clause.INLINE:
                 self._inline()
             elif clause is Clause.FROM:
@@ -131,6 +138,7 @@ class _Lifter:
                 self._cursor.take()
         self._check_declared()
         self._apply_period()
+        self._check_beside_events()
         return self._result
 
     def _clause_starting(self, at: int) -> Clause | None:
@@ -150,7 +158,7 @@ class _Lifter:
         word = token.text.upper()
         if token.is_word(*_REFUSED):
             raise self._source.refusal(_INSTEAD.get(word, f"{_REFUSED[word]} not supported"), token.start)
-        if token.is_word(*_ONLY_IN_MATCH):
+        if token.is_word("SEQ"):
             raise self._source.error(
                 f"{word} stands inside of MATCH: write MATCH WITHIN 5m {{ EVENT ON <s> {{ … }} SEQ EVENT ON <s> {{ … }} }}",
                 token.start,
@@ -204,6 +212,39 @@ class _Lifter:
         marker, block = reader.read()
         self._result.matches[marker] = block
         self._result.edits += reader.edits
+
+    def _event(self) -> None:
+        """A block outside of MATCH, with a window of its own."""
+        block = read_event(self._cursor, self._prologue.resolve, lambda _: next(self._names), in_match=False)
+        marker = next(self._markers)
+        self._result.events[marker] = block
+        self._result.event_windows.append(WindowDefinition(block.name, block.stream, EachInstant()))
+        self._result.edits.append((block.start, block.opening, f"GRAPH <{marker}> "))
+
+    def _check_beside_events(self) -> None:
+        """Events without windows are answered at the ends of instants, windows and MATCH at each arrival."""
+        result = self._result
+        if not result.events:
+            return
+        block = next(iter(result.events.values()))
+        if result.windows or result.matches:
+            other = "MATCH" if result.matches else "windows"
+            raise self._source.refusal(
+                f"EVENT outside of MATCH beside {other} is not supported: give this block a window, as in STREAM "
+                f"<{block.stream}> [RANGE 10m] {{ … }}, or read one query's results as a stream in another",
+                block.start,
+            )
+        if result.output in (Output.RSTREAM, Output.DSTREAM):
+            raise self._source.refusal(
+                f"{result.output.value} with EVENT outside of MATCH is not supported: its results come once and never go, which is "
+                "ISTREAM; leave the word out",
+                block.start,
+            )
+        if self._period is not None:
+            raise self._source.refusal(
+                "COMPUTED EVERY with EVENT outside of MATCH is not supported: results come at the end of each instant; leave it out",
+                self._period[1],
+            )
 
     # --- window clauses --------------------------------------------------------------------------------------------
 

@@ -21,19 +21,27 @@ _NOT_IN_EVENTS = (
 
 @dataclass(frozen=True, slots=True)
 class EventBlock:
-    """The head of an EVENT block: `name` is that of its window, `start` to `opening` its place in the source."""
+    """The head of an EVENT block: `name` is that of its window, `start` to `opening` its place in the source.
+
+    `keep_all`: it says [ALL], which blocks outside of MATCH may.
+    """
 
     stream: URIRef
     name: URIRef
     time: Variable | None
     start: int
     opening: int
+    keep_all: bool = False
 
 
 def read_event(
-    cursor: Cursor, resolve: Callable[[Token], URIRef], name_of_window: Callable[[URIRef], URIRef]
+    cursor: Cursor,
+    resolve: Callable[[Token], URIRef],
+    name_of_window: Callable[[URIRef], URIRef],
+    *,
+    in_match: bool = True,
 ) -> EventBlock:
-    """Read a block at the word EVENT, through its closing brace.
+    """Read a block at the word EVENT, through its closing brace. `in_match`: it is an event of MATCH.
 
     Raises QuerySyntaxError and UnsupportedQuery, at the token.
     """
@@ -48,6 +56,7 @@ def read_event(
             f"expected the stream's IRI after EVENT ON, such as <http://ex.org/stream>, found {token}", token.start
         )
     stream = resolve(token)
+    keep_all = not in_match and _take_all(cursor, token)
     if cursor.here.is_mark("["):
         raise cursor.source.refusal(
             "an EVENT has no window of its own: how far apart events may be is said once, as in MATCH WITHIN 5m { … }",
@@ -63,7 +72,21 @@ def read_event(
         time = Variable(token.text[1:])
     opening = cursor.before.end
     _pass_body(cursor)
-    return EventBlock(stream, name_of_window(stream), time, start, opening)
+    return EventBlock(stream, name_of_window(stream), time, start, opening, keep_all)
+
+
+def _take_all(cursor: Cursor, stream: Token) -> bool:
+    """[ALL] behind the stream; QuerySyntaxError for any other window."""
+    opened = cursor.here
+    if not cursor.take_mark("["):
+        return False
+    if not cursor.take_word("ALL") or not cursor.take_mark("]"):
+        raise cursor.source.refusal(
+            f"an EVENT outside of MATCH takes all elements: write EVENT ON {stream.text} {{ … }}, or EVENT ON {stream.text} [ALL] "
+            f"{{ … }} if memory may grow with them; for a window write STREAM {stream.text} [RANGE 10m] {{ … }}",
+            opened.start,
+        )
+    return True
 
 
 def _pass_body(cursor: Cursor) -> None:
@@ -93,7 +116,7 @@ def event_of(block: EventBlock, pattern: Pattern, source: Source) -> Event:
     expressions = (*conditions, *(expression for _, expression in bindings))
     if triples is None or any(map(has_exists, expressions)):
         raise source.refusal(ONLY, block.start)
-    event = Event(block.name, triples, tuple(bindings), tuple(conditions), block.time, block.start)
+    event = Event(block.name, triples, tuple(bindings), tuple(conditions), block.time, block.start, block.keep_all)
     _check_scope(event, block, source)
     return event
 
@@ -133,6 +156,6 @@ def _check_seen(expression: Expression, known: frozenset[Variable], block: Event
     for variable in sorted(expression_variables(expression) - known):
         raise source.error(
             f"?{variable} is not a variable of this EVENT, whose FILTER and BIND see its own variables only: write the FILTER "
-            "behind the MATCH",
+            "outside of it",
             block.start,
         )

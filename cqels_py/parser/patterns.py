@@ -154,6 +154,8 @@ class PatternReader:
             return nodes.Window((block.target,), inner)
         if node.term in lifted.matches:
             return self._match(lifted.matches[node.term], node.p)
+        if node.term in lifted.events:
+            return self._event(lifted.events[node.term], node.p)
         if node.term in lifted.named:
             return nodes.Window((URIRef(node.term),), self._read_inside("a named stream", node.p))
         in_window = self._inside == _WINDOW
@@ -178,6 +180,16 @@ class PatternReader:
             for marker, inner in _event_groups(node, block.events)
         }
         return match_of(block, events, source)
+
+    def _event(self, block: EventBlock, node: CompValue) -> Pattern:
+        self._check_not_inside("EVENT", block.start)
+        source = self._around.source
+        if self._in_exists:
+            raise source.refusal(
+                "EVENT inside of EXISTS is not supported: results of events never go, so they cannot end when an event comes",
+                block.start,
+            )
+        return nodes.EventJoin((event_of(block, self._read_inside("EVENT", node), source),))
 
     def _check_not_inside(self, what: str, offset: int) -> None:
         if self._inside is not None:

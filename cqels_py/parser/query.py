@@ -26,6 +26,7 @@ from cqels_py.parser.prepare import STAR, FreshVariables, Prepared, prepare
 from cqels_py.parser.prologue import Prologue, check_prefixes, read_prologue
 from cqels_py.parser.source import Edit, EditedText, Source, Unplaced
 from cqels_py.parser.tokens import Kind, Token, Tokens, tokenize
+from cqels_py.rewrites.join_events import Misplaced, join_events
 
 _FORMS = ("SELECT", "CONSTRUCT", "ASK", "DESCRIBE")
 _BYTE_ORDER_MARK = "\ufeff"
@@ -90,6 +91,10 @@ class _Parse:
         if query.form != "DESCRIBE" and not asks_windows(query.pattern):
             raise self._source.error(_NOT_ASKED, self._form().start)
         check_partitions(self._source, query, self._lifted.partitions)
+        try:
+            join_events(query.pattern)
+        except Misplaced as problem:
+            raise self._source.refusal(problem.message, problem.offset) from None
         for block in self._lifted.matches.values():
             check_repeated(block, self._tokens.tokens, self._source)
         return query
@@ -148,9 +153,10 @@ class _Parse:
 
     def _assemble(self, algebra: CompValue, pattern: Pattern, prepared: Prepared) -> ContinuousQuery:
         form = algebra.name.removesuffix("Query").upper()
-        if form == "DESCRIBE" and self._lifted.matches:
+        if form == "DESCRIBE" and (self._lifted.matches or self._lifted.events):
+            word = "MATCH" if self._lifted.matches else "EVENT"
             raise self._source.refusal(
-                "DESCRIBE with MATCH is not supported: a match keeps no triples; use SELECT or CONSTRUCT",
+                f"DESCRIBE with {word} is not supported: it keeps no triples; use SELECT or CONSTRUCT",
                 self._form().start,
             )
         template = tuple(TriplePattern(*map(_template_term, triple)) for triple in prepared.template)

@@ -326,6 +326,123 @@ class PlannedEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class EventRows:
+    """The rows of an event without a window, delivered at the end of the instant of their element."""
+
+    event: PlannedEvent
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.event.variables
+
+
+@dataclass(frozen=True, slots=True)
+class CountedColumn:
+    """A column of rows or counters: the terms of a variable, or (`exact` False) the places of its numbers among the integers.
+
+    The place of an integer n is 2 n, that of a number between n and n + 1 is 2 n + 1. `low`, `high`: all places beyond are one.
+    """
+
+    variable: str
+    exact: bool
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSource:
+    """The rows of a stream of a counted join: of one event, or of several that have the same time.
+
+    `joined`: static relations whose solutions are joined with them, `found`: static relations in which they must have a partner,
+    both as numbers of the join's `statics`. `conditions`: tested on them. `ranges`: variables whose values must be numbers with
+    places from … to …. `columns`: what is kept of them.
+    """
+
+    events: tuple[PlannedEvent, ...]
+    joined: tuple[int, ...]
+    found: tuple[int, ...]
+    conditions: tuple[ExpressionProgram, ...]
+    ranges: tuple[tuple[str, int | None, int | None], ...]
+    columns: tuple[CountedColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSet:
+    """A table of counters, by the values of `columns`, for the combinations of rows of these `sources`.
+
+    `until`: after this instant nothing is added to it, as one of the other sources has come to its end. `most`: so many counters at
+    most, None: not known.
+    """
+
+    sources: tuple[int, ...]
+    columns: tuple[CountedColumn, ...]
+    until: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountedStep:
+    """A row of `source` makes of each counter of the set `start` that agrees with it one of the set `target`; -1: a row of output.
+
+    `start` -1: it begins a combination. `equal`: columns of the row and of the counter with the same term. `compared`: column of the
+    row, comparison, column of the counter. `copied`: for each column of the target, 0 and a column of the row, or 1 and one of the
+    counter.
+    """
+
+    source: int
+    start: int
+    target: int
+    equal: tuple[tuple[int, int], ...]
+    compared: tuple[tuple[int, str, int], ...]
+    copied: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedJoin:
+    """The join of events without windows by counters: how many combinations of elements so far have the values that matter.
+
+    `sources` are in an order in which none is later than one before it. `statics`: static relations. `once`: it does not matter how
+    often a row is there. `bounded`: variables of the output that are bounded, each with the number of its values, if it is known.
+    """
+
+    sources: tuple[CountedSource, ...]
+    sets: tuple[CountedSet, ...]
+    steps: tuple[CountedStep, ...]
+    statics: tuple[Node, ...]
+    output: tuple[str, ...]
+    once: bool = False
+    bounded: tuple[tuple[str, int | None], ...] = ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.output
+
+    @property
+    def events(self) -> tuple[PlannedEvent, ...]:
+        return tuple(event for source in self.sources for event in source.events)
+
+
+@dataclass(frozen=True, slots=True)
+class EventMemory:
+    """The memory verdict of a join of events without windows, by counters or of all their rows.
+
+    `kind`: "bounded", "bounded by what comes before …", "not bounded" or "not shown to be bounded". `bound`: how much. `blame`: what
+    grows, and `repair`: what would end the growth. `windows`: of the group's events; `blamed`: those that grow, without [ALL].
+    """
+
+    kind: str
+    bound: str
+    blame: tuple[str, ...]
+    repair: str
+    windows: tuple[int, ...]
+    blamed: tuple[int, ...] = ()
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.kind.startswith("bounded")
+
+
+@dataclass(frozen=True, slots=True)
 class MatchState:
     """A state of the automaton: `event` was the last one. `initial`: it may be the first. `final`: a match may end with it."""
 
@@ -394,8 +511,8 @@ def partition_variables(node: MatchRows) -> tuple[str, ...]:
 
 
 Node: TypeAlias = (
-    Scan | MatchRows | ChangelogRead | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows | ExtendRows | ProjectRows
-    | UnionRows
+    Scan | MatchRows | EventRows | CountedJoin | ChangelogRead | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows
+    | ExtendRows | ProjectRows | UnionRows
     | DistinctRowsOf | Negate | Shared | ClosureRows | NumberRows | GroupRows | FactorisedGroups | TopRows
 )  # fmt: skip
 
@@ -403,8 +520,10 @@ Node: TypeAlias = (
 def inputs_of(node: Node) -> tuple[Node, ...]:
     """The nodes a node reads."""
     match node:
-        case Scan() | MatchRows() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
+        case Scan() | MatchRows() | EventRows() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
             return ()
+        case CountedJoin(statics=statics):
+            return statics
         case JoinAll(inputs=inputs) | UnionRows(inputs=inputs) | FactorisedGroups(inputs=inputs):
             return inputs
         case Negate(left=left, right=right):
@@ -461,7 +580,8 @@ class Plan:
     `time_predicates`: for each stream the IRI of the property that carries the event time, or None. `graphs`: for each stream, does
     the query ask for the graphs of its elements? `static_default` and `static_named`: IRIs of FROM and FROM NAMED. `order`: for
     RSTREAM with ORDER BY; the root then has columns for it after the results'. `added`: columns of RSTREAM's results that are
-    computed as these are delivered, one after the other, from the columns of the root.
+    computed as these are delivered, one after the other, from the columns of the root. `event_memory`: the verdicts of joins of
+    events without windows, and `kept_events`: the windows of those that say [ALL].
     """
 
     root: Node
@@ -479,6 +599,8 @@ class Plan:
     warnings: tuple[str, ...] = ()
     order: ReportOrder | None = None
     added: tuple[AddedColumn, ...] = ()
+    event_memory: tuple[EventMemory, ...] = ()
+    kept_events: tuple[int, ...] = ()
 
     @property
     def title(self) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from cqels_py.plan.nodes import (
+    CountedJoin,
     DistinctRowsOf,
+    EventRows,
     ExtendRows,
     FilterRows,
     GraphNames,
@@ -55,7 +57,7 @@ def never_expires(node: Node) -> bool:
     match node:
         case Scan():
             return not node.expires
-        case Rows():
+        case Rows() | EventRows() | CountedJoin():
             return True
         case FilterRows() | ExtendRows() | ProjectRows() | Shared():
             return never_expires(node.input)
@@ -66,7 +68,7 @@ def never_expires(node: Node) -> bool:
 def is_monotone(node: Node) -> bool:
     """If a tick's inputs are insertions only, or retractions only, is this also true of the node's changes?"""
     match node:
-        case Scan() | MatchRows() | Rows() | Once() | StaticScan() | GraphNames():
+        case Scan() | MatchRows() | EventRows() | CountedJoin() | Rows() | Once() | StaticScan() | GraphNames():
             return True
         case FilterRows() | ExtendRows() if is_timed(node):
             return False

@@ -7,12 +7,15 @@ from dataclasses import replace
 
 from cqels_py.plan.nodes import (
     ChangelogRead,
+    CountedJoin,
+    EventRows,
     FactorisedGroups,
     GraphNames,
     JoinAll,
     MatchRows,
     Negate,
     Node,
+    PlannedEvent,
     Rows,
     Scan,
     Shared,
@@ -38,16 +41,18 @@ def nodes_of(node: Node, visited: set[int] | None = None) -> Iterator[Node]:
 
 
 def scans_of(node: Node) -> Iterator[Scan]:
-    """The triple patterns over streams in a plan's node, with those of the events of MATCH."""
+    """The triple patterns over streams in a plan's node, with those of events."""
     for each in nodes_of(node):
         if isinstance(each, Scan):
             yield each
-        elif isinstance(each, MatchRows):
-            yield from _scans_of_events(each)
+        elif isinstance(each, MatchRows | CountedJoin):
+            yield from _scans_of_events(each.events)
+        elif isinstance(each, EventRows):
+            yield from _scans_of_events((each.event,))
 
 
-def _scans_of_events(node: MatchRows) -> Iterator[Scan]:
-    for event in node.events:
+def _scans_of_events(events: tuple[PlannedEvent, ...]) -> Iterator[Scan]:
+    for event in events:
         for pattern in event.patterns:
             yield Scan(event.window, pattern, tuple(dict.fromkeys(text[1:] for text in pattern if is_variable(text))))
 
@@ -74,7 +79,9 @@ def _bottom_up(node: Node, rule: Rule, shared: dict[int, Node]) -> Node:
             return rule(replace(node, inputs=tuple(_bottom_up(each, rule, shared) for each in inputs)))
         case Negate(left=left, right=right):
             return rule(replace(node, left=_bottom_up(left, rule, shared), right=_bottom_up(right, rule, shared)))
-        case Scan() | MatchRows() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
+        case CountedJoin(statics=statics):
+            return rule(replace(node, statics=tuple(_bottom_up(each, rule, shared) for each in statics)))
+        case Scan() | MatchRows() | EventRows() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
             return rule(node)
         case _:
             return rule(replace(node, input=_bottom_up(node.input, rule, shared)))

@@ -18,6 +18,7 @@ from cqels_py.algebra.nodes import (
     BGP,
     Call,
     Distinct,
+    EventJoin,
     Expression,
     Extend,
     Filter,
@@ -79,7 +80,7 @@ class Given:
 def stands_alone(pattern: Pattern, outer: Needed) -> bool:
     """Are the solutions under an outer one just the pattern's own solutions that are compatible with it?"""
     match pattern:
-        case BGP() | Values() | Service() | Planned() | Match():
+        case BGP() | Values() | Service() | Planned() | Match() | EventJoin():
             return True
         case PathPattern(subject, path, object_):
             # A path of no length leads from any substituted value to itself, even if the graph does not have it.

@@ -11,6 +11,7 @@ from rdflib import Variable
 from cqels_py.algebra.mentions import aggregate_arguments
 from cqels_py.algebra.nodes import (
     BGP,
+    EventJoin,
     Expression,
     Extend,
     Filter,
@@ -153,7 +154,7 @@ def shared_with(mine: list[Pattern], others: list[Pattern]) -> Needed:
 def reads_no_stream(pattern: Pattern) -> bool:
     """Is a pattern asked of static data alone?"""
     match pattern:
-        case Window() | WindowVariable() | Match():
+        case Window() | WindowVariable() | Match() | EventJoin():
             return False
         case BGP() | PathPattern() | Values() | Service():
             return True

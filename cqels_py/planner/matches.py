@@ -43,7 +43,7 @@ def match_rows(planner: Planning, match: Match, needed: Needed) -> MatchRows:
     if match.policy == "ALL" and not match.consume:
         # All variables decide which of several matches is delivered, and those of all events which elements are consumed.
         visible &= needed
-    planned = tuple(_event(planner, event, shared | visible, shared) for event in automaton.events)
+    planned = tuple(planned_event(planner, event, shared | visible, shared) for event in automaton.events)
     return MatchRows(
         events=planned,
         states=_states(automaton),
@@ -59,7 +59,8 @@ def match_rows(planner: Planning, match: Match, needed: Needed) -> MatchRows:
     )
 
 
-def _event(planner: Planning, event: Event, kept: Needed, shared: Needed) -> PlannedEvent:
+def planned_event(planner: Planning, event: Event, kept: Needed, shared: Needed) -> PlannedEvent:
+    """An event with the columns that are kept. `shared`: variables without whose value a row is none."""
     bound = [variable for variable, _ in event.bindings]
     columns = dict.fromkeys(p for t in event.triples for p in _variables(t))
     mine = (*columns, *([] if event.time is None else [event.time]), *bound)

@@ -15,6 +15,7 @@ from cqels_py.algebra.nodes import (
     BGP,
     ContinuousQuery,
     Distinct,
+    EventJoin,
     Extend,
     Filter,
     Graph,
@@ -40,6 +41,7 @@ from cqels_py.plan.nodes import TRIPLE, AddedColumn, Node, Plan
 from cqels_py.plan.traverse import scans_of
 from cqels_py.planner.descriptions import as_construct, description
 from cqels_py.planner.drawn import with_drawn_columns
+from cqels_py.planner.event_joins import event_join, passes_rows
 from cqels_py.planner.filters import extended, filter_rows
 from cqels_py.planner.grouping import grouped
 from cqels_py.planner.joins import join, union
@@ -98,6 +100,8 @@ def plan_query(query: ContinuousQuery, without: Collection[str] = ()) -> Plan:
         warnings=tuple(planner.warnings),
         order=order,
         added=added,
+        event_memory=tuple(planner.event_memory),
+        kept_events=tuple(sorted(planner.kept_events)),
     )
 
 
@@ -146,12 +150,18 @@ class _Planner(Planning):
                 return inline_rows(pattern)
             case Match():
                 return match_rows(self, pattern, needed)
+            case EventJoin():
+                return event_join(self, pattern, needed)
             case Group():
                 return grouped(self, pattern)
             case Project():
                 return projection(self, pattern, needed)
             case Distinct(inner):
-                return distinct_rows(self, inner)
+                self.once = passes_rows(inner)
+                try:
+                    return distinct_rows(self, inner)
+                finally:
+                    self.once = False
             case Reduced(inner):
                 return self.plan(inner, needed)
             case OrderBy():

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 
-from rdflib import Variable
+from rdflib import URIRef, Variable
 
 from cqels_py.algebra.nodes import ContinuousQuery, Pattern, Planned
 from cqels_py.algebra.variables import certain_variables
-from cqels_py.plan.nodes import Node, Shared
+from cqels_py.plan.nodes import EventMemory, Node, Shared
 from cqels_py.planner.rows import is_static, once, project, without_ids
 from cqels_py.planner.windows import StreamTable
 
@@ -21,7 +21,9 @@ class Planning(ABC):
     """One query being planned.
 
     `bags`: the same triple twice in a window counts twice. `without`: choices that are left out (`rules.CHOICES`).
-    `warnings`: messages about expensive operators, and clauses without effect.
+    `warnings`: messages about expensive operators, and clauses without effect. `event_memory`: verdicts of joins of events;
+    `kept_rows`: windows of events whose rows are all kept, and `kept_events`: the numbers of those that say [ALL].
+    `once`: it does not matter how often a row is there.
     """
 
     def __init__(self, query: ContinuousQuery, streams: StreamTable, without: Collection[str] = ()) -> None:
@@ -29,6 +31,10 @@ class Planning(ABC):
         self.streams = streams
         self.without = without
         self.warnings: list[str] = []
+        self.event_memory: list[EventMemory] = []
+        self.kept_rows: set[URIRef] = set()
+        self.kept_events: set[int] = set()
+        self.once = False
         self._fresh = 0
         self._shared = 0
         self._nodes: list[Node] = []

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cqels_py.plan.nodes import JoinAll, MatchRows, Node, Once, ProjectRows, Rows, Scan, Shared, StaticScan, inputs_of
+from cqels_py.plan.nodes import (
+    CountedJoin,
+    EventRows,
+    JoinAll,
+    MatchRows,
+    Node,
+    Once,
+    ProjectRows,
+    Rows,
+    Scan,
+    Shared,
+    StaticScan,
+    inputs_of,
+)
 from cqels_py.plan.order import is_timed
 
 
@@ -15,7 +28,9 @@ def is_static(node: Node) -> bool:
         return isinstance(node.input, Once | Rows)
     if is_timed(node):
         return False
-    return not isinstance(node, Scan | MatchRows) and all(is_static(child) for child in inputs_of(node))
+    return not isinstance(node, Scan | MatchRows | EventRows | CountedJoin) and all(
+        is_static(child) for child in inputs_of(node)
+    )
 
 
 def once(node: Node) -> Node:

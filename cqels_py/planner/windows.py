@@ -8,6 +8,7 @@ from rdflib import URIRef
 
 from cqels_py.algebra.nodes import (
     ContinuousQuery,
+    EachInstant,
     ElementCount,
     Everything,
     Extent,
@@ -50,6 +51,9 @@ def bounds_of(extent: Extent) -> Bounds:
             return Bounds(Measure.TRIPLES, count, step)
         case Everything():
             return Bounds(Measure.TIME, None)
+        case EachInstant():
+            # Each instant is a boundary, which is passed when a later one begins.
+            return Bounds(Measure.TIME, None, 1)
 
 
 def start_text(micros: int) -> str:
@@ -82,7 +86,7 @@ def extent_text(extent: Extent) -> str:
             return f"[COUNT {count}]" if step is None else f"[COUNT {count} STEP {step}]"
         case TripleCount(count, step):
             return f"[TRIPLES {count}]" if step is None else f"[TRIPLES {count} STEP {step}]"
-        case Everything():
+        case Everything() | EachInstant():
             return "[ALL]"
 
 

@@ -21,6 +21,7 @@ from cqels_py.algebra.nodes import (
     Constant,
     ContinuousQuery,
     Distinct,
+    EventJoin,
     Extend,
     Filter,
     Graph,
@@ -174,9 +175,10 @@ class _Rewriting:
                 if not static:
                     self._check_nodes(pattern, stated)
                 return PathPattern(subject, self._path(path, self._hierarchies(path, static, merged)), object_)
-            case Match():
+            case Match() | EventJoin():
+                word = "MATCH" if isinstance(pattern, Match) else "EVENT"
                 raise UnsupportedQuery(
-                    "MATCH with entailment is not supported: an event's patterns are asked of the triples of one element, as they "
+                    f"{word} with entailment is not supported: an event's patterns are asked of the triples of one element, as they "
                     "are; leave the entailment out, or ask for each class and property that is meant, with OR"
                 )
             case Join() | NaryJoin() | Union():

@@ -13,13 +13,14 @@ from cqels_py.algebra.nodes import ContinuousQuery, Pattern
 from cqels_py.rewrites.absent_graphs import absent_graphs
 from cqels_py.rewrites.flatten_joins import flatten_joins
 from cqels_py.rewrites.graph_by_graph import graph_by_graph
+from cqels_py.rewrites.join_events import join_events
 from cqels_py.rewrites.push_filters import push_filters
 from cqels_py.rewrites.push_windows import push_windows
 from cqels_py.rewrites.window_variables import expand_window_variables
 
 Rule = Callable[[Pattern], Pattern]
 
-REQUIRED: tuple[Rule, ...] = (expand_window_variables, graph_by_graph, absent_graphs, push_windows)
+REQUIRED: tuple[Rule, ...] = (join_events, expand_window_variables, graph_by_graph, absent_graphs, push_windows)
 OPTIONAL: tuple[Rule, ...] = (flatten_joins, push_filters)
 
 

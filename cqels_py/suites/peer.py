@@ -91,4 +91,4 @@ def boundaries(windows: Sequence[nodes.WindowDefinition], last: int, now: int) -
 
 
 def _is_eager(extent: nodes.Extent) -> bool:
-    return isinstance(extent, nodes.Everything) or extent.step is None
+    return isinstance(extent, nodes.Everything | nodes.EachInstant) or extent.step is None

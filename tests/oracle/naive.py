@@ -32,6 +32,8 @@ Ticks
       then the first one at or after the last element is the last, of windows with different STEPs the latest
       of theirs. These tick at the union of their boundaries; each keeps the content of its own last boundary
       in between.
+    * EVENT blocks outside of MATCH see the elements of instants that have ended: the ends of the instants of
+      the query's elements are ticks like boundaries.
     * A boundary after the last element has `[RANGE d]` windows without STEP at their content of that
       instant.
     * `[COUNT n]`, `[TRIPLES n]` and `[ALL]` change at arrivals only. A triple that an element holds twice
@@ -111,7 +113,7 @@ from typing import TypeAlias
 from rdflib import URIRef, Variable
 
 from cqels_py.algebra import nodes
-from tests.oracle import naive_matches, naive_partitions
+from tests.oracle import naive_events, naive_matches, naive_partitions
 from tests.oracle.naive_algebra import Content, Dataset, Quad, Scope, Triple, evaluate
 from tests.oracle.naive_values import Term, boolean, canonical, instant
 
@@ -238,6 +240,8 @@ def _spell(triple: Triple) -> Triple:
 
 
 def is_eager(window: nodes.WindowDefinition) -> bool:
+    if isinstance(window.extent, nodes.EachInstant):
+        return False
     return isinstance(window.extent, nodes.Everything) or window.extent.step is None
 
 
@@ -320,6 +324,8 @@ def _end(query: nodes.ContinuousQuery, arrived: Sequence[Element]) -> int:
 
 def _boundaries(window: nodes.WindowDefinition, arrived: Sequence[Element], end: int) -> list[int]:
     """The instants at which a time window with STEP takes its content, up to the end."""
+    if isinstance(window.extent, nodes.EachInstant):
+        return sorted({element.time for element in arrived if element.time <= end})
     boundary = _boundary(window, arrived[0].time)
     found = []
     while boundary is not None and boundary <= end:
@@ -339,6 +345,7 @@ def answer(query: nodes.ContinuousQuery, arrived: Sequence[Element], static: Sta
         bags=query.bag_windows,
         now=moment.time,
         matches=partial(naive_matches.standing, query, arrived[: moment.seen]),
+        events=partial(naive_events.rows, query, arrived[: moment.seen]),
     )
     solutions = evaluate(query.pattern, Scope(dataset, dataset.default))
     if query.form == "ASK":
@@ -395,6 +402,9 @@ def _last(extent: nodes.Extent, moment: Moment, mine: Sequence[Element]) -> list
             return list(mine[max(0, len(mine) - count) :])
         case nodes.Everything():
             return list(mine)
+        case nodes.EachInstant():
+            # Its elements are not asked together, but one by one.
+            return []
 
 
 def _session(mine: Sequence[Element], gap: int, moment: Moment) -> list[Element]:

@@ -44,7 +44,7 @@ class Content:
 class Dataset:
     """The data of a query at one tick: windows' contents (bags or sets), static graphs, and the time.
 
-    `matches`: gives the standing matches of an event pattern.
+    `matches`: gives the standing matches of an event pattern. `events`: the rows of an event without a window.
     """
 
     windows: Mapping[URIRef, Content]
@@ -53,6 +53,7 @@ class Dataset:
     bags: bool
     now: int
     matches: Callable[[nodes.Match, Dataset], list[Solution]] | None = None
+    events: Callable[[nodes.Event, Dataset], list[Solution]] | None = None
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,29 @@ def evaluate(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:
             return _extend(evaluate(inner, scope), variable, expression, scope)
         case nodes.Values(variables, rows):
             return _values(variables, rows, scope)
+        case nodes.EventJoin(events, others, conditions):
+            return _event_join(events, others, conditions, scope)
         case nodes.Match():
             assert scope.dataset.matches is not None
             return scope.dataset.matches(pattern, scope.dataset)
         case _:
             return _evaluate_scoped(pattern, scope)
+
+
+def _event_join(
+    events: Sequence[nodes.Event],
+    others: Sequence[nodes.Pattern],
+    conditions: Sequence[nodes.Expression],
+    scope: Scope,
+) -> list[Solution]:
+    """All combinations of the events' rows and the other patterns' solutions, and those for which the conditions hold."""
+    assert scope.dataset.events is not None
+    solutions: list[Solution] = [{}]
+    for event in events:
+        solutions = join(solutions, scope.dataset.events(event, scope.dataset))
+    for other in others:
+        solutions = join(solutions, evaluate(other, scope))
+    return [mu for mu in solutions if all(_holds(each, mu, scope) for each in conditions)]
 
 
 def _evaluate_scoped(pattern: nodes.Pattern, scope: Scope) -> list[Solution]:

@@ -28,7 +28,7 @@ REFUSED = [
     ("MATCH WITHIN 5m {\nEVENT ON :s [NOW] { ?a :k ?k } }", UnsupportedQuery, (4, 13), "an EVENT has no window of its own"),
     ("MATCH WITHIN 5m {\nEVENT ON :s { ?a :k ?k OPTIONAL { ?a :v ?v } } }", UnsupportedQuery, (4, 24), ONLY),
     ("MATCH WITHIN 5m {\nEVENT ON :s { ?a :p+ ?k } }", UnsupportedQuery, (4, 1), "an EVENT takes triple patterns"),
-    ("MATCH WITHIN 5m {\nEVENT ON :s { ?a :k ?k FILTER(?z > 1) } }", QuerySyntaxError, (4, 1), "write the FILTER behind the MATCH"),
+    ("MATCH WITHIN 5m {\nEVENT ON :s { ?a :k ?k FILTER(?z > 1) } }", QuerySyntaxError, (4, 1), "write the FILTER outside of it"),
     (f"MATCH WITHIN 5m {{\nNOT {A} SEQ {B} }}", QuerySyntaxError, (4, 1), "NOT stands between two events: A SEQ NOT N SEQ C"),
     (f"MATCH WITHIN 5m {{\n{A} SEQ NOT {B} }}", QuerySyntaxError, (4, 39), "NOT stands between two events"),
     (f"MATCH WITHIN 5m {{\n{A} SEQ NOT {B} SEQ NOT {B} SEQ {C} }}", QuerySyntaxError, (4, 39), "NOT stands between two events"),
@@ -38,7 +38,7 @@ REFUSED = [
     (f"MATCH WITHIN 5m {{ {' AND '.join([A] * 7)} }}", UnsupportedQuery, (3, 1), "transitions, more than 128"),
     (f"MATCH WITHIN 5m {{ {{ {A} OR {OTHER} }} SEQ NOT\n{B} SEQ {OTHER} }}", UnsupportedQuery, (4, 1), "some matches have no"),
     (f"MATCH WITHIN 5m {{ {A} {B} }}", QuerySyntaxError, (3, 53), "expected SEQ, AND, OR or the '}'"),
-    ("EVENT ON :s { ?a :k ?k }", QuerySyntaxError, (3, 1), "EVENT stands inside of MATCH"),
+    (f"SEQ {A}", QuerySyntaxError, (3, 1), "SEQ stands inside of MATCH"),
     (f"MATCH WITHIN 5 {{ {A} }}", QuerySyntaxError, (3, 14), "'5' of which unit of time?"),
 ]  # fmt: skip
 

@@ -22,6 +22,7 @@ RECORDED = (
     "tests/test_against_oracle.py",
     "tests/test_windows_against_oracle.py",
     "tests/engine/test_match.py",
+    "tests/engine/test_events.py",
     "tests/formats/test_tabular.py",
     "tests/sinks",
 )

@@ -16,6 +16,7 @@ from rdflib import XSD, Literal
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import (
     ClosureRows,
+    CountedJoin,
     DistinctRowsOf,
     ExtendRows,
     FactorisedGroups,
@@ -182,16 +183,18 @@ class BoundedValues:
         match node:
             case Scan(variables=variables, conditions=conditions):
                 known = {name: _SOME for name in variables if name in self._assumed}
-                return _filtered(known, conditions)
+                return filtered(known, conditions)
+            case CountedJoin(bounded=bounded):
+                return {name: one_of(count) if count is not None else _SOME for name, count in bounded}
             case StaticScan() | GraphNames() | Once():
                 return dict.fromkeys(node.variables, _SOME)
             case Rows(variables, rows):
                 return {name: one_of(len({row[i] for row in rows})) for i, name in enumerate(variables)}
             case FilterRows(inner, condition):
-                return _filtered(self.of(inner), [condition])
+                return filtered(self.of(inner), [condition])
             case ExtendRows(inner, variable, expression):
                 before = self.of(inner)
-                return {**before, variable: _value(before, _tree(expression)).concluded()}
+                return {**before, variable: value_of(before, tree_of(expression)).concluded()}
             case ProjectRows(inner, variables):
                 below = self.of(inner)
                 return {name: below.get(name, ANY) if name in inner.variables else one_of(1) for name in variables}
@@ -254,7 +257,7 @@ def _of_any(values: Iterable[Values]) -> Values:
 # --- expressions --------------------------------------------------------------------------------------------------
 
 
-def _tree(program: ExpressionProgram) -> Tree:
+def tree_of(program: ExpressionProgram) -> Tree:
     """An expression's program as a tree."""
     stack: list[Tree] = []
     for name, argument in program.instructions:
@@ -274,12 +277,12 @@ def _tree(program: ExpressionProgram) -> Tree:
     return tree
 
 
-def _filtered(known: Known, conditions: Iterable[ExpressionProgram]) -> Known:
+def filtered(known: Known, conditions: Iterable[ExpressionProgram]) -> Known:
     """With the bounds that hold in rows for which the conditions are true."""
     result = dict(known)
     equal: list[tuple[str, str]] = []
     for condition in conditions:
-        for each in _conjuncts(_tree(condition)):
+        for each in conjuncts_of(tree_of(condition)):
             match each:
                 case Call("=" | "SAMETERM", (Name(one), Name(other))):
                     equal.append((one, other))
@@ -294,10 +297,10 @@ def _filtered(known: Known, conditions: Iterable[ExpressionProgram]) -> Known:
     return result
 
 
-def _conjuncts(tree: Tree) -> list[Tree]:
+def conjuncts_of(tree: Tree) -> list[Tree]:
     match tree:
         case Call("&&", (left, right)):
-            return _conjuncts(left) + _conjuncts(right)
+            return conjuncts_of(left) + conjuncts_of(right)
         case _:
             return [tree]
 
@@ -344,7 +347,7 @@ def _integers(name: str, datatype: str) -> dict[str, Values]:
 
 def _compared(name: str, function: str, text: str) -> dict[str, Values]:
     """The least or greatest integer on this side of a number."""
-    number = _number(text)
+    number = number_of(text)
     if number is None:
         return {}
     match function:
@@ -358,7 +361,7 @@ def _compared(name: str, function: str, text: str) -> dict[str, Values]:
             return {name: Values(greatest=floor(number))}
 
 
-def _number(text: str) -> Decimal | None:
+def number_of(text: str) -> Decimal | None:
     term = to_rdflib(text)
     if not isinstance(term, Literal) or term.datatype not in (*_LEAST, XSD.decimal):
         return None
@@ -368,7 +371,7 @@ def _number(text: str) -> Decimal | None:
         return None
 
 
-def _value(known: Known, tree: Tree) -> Values:
+def value_of(known: Known, tree: Tree) -> Values:
     """The values of an expression, with that of its errors: unbound."""
     match tree:
         case Name(name):
@@ -379,7 +382,7 @@ def _value(known: Known, tree: Tree) -> Values:
             count = _FEW_VALUES.get(function, 2 if function in _TRUTH_VALUES else None)
             if count is not None:
                 return one_of(count + 1)
-            values = [_value(known, argument) for argument in arguments]
+            values = [value_of(known, argument) for argument in arguments]
             if function != "NOW" and all(each.bounded for each in values):
                 found = _combined(values)
                 return replace(found, count=None if found.count is None else found.count + 1)

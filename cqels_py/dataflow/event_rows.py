@@ -1,0 +1,95 @@
+"""EVENT blocks without windows: the rows of an event's elements, delivered when their instant has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta, empty
+from cqels_py.batches.elements import Ids
+from cqels_py.dataflow.match_scan import EventEvaluators, EventScan
+from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
+from cqels_py.event_time.clock import Ticks
+from cqels_py.operators.s2r.window import Timer
+from cqels_py.plan.nodes import EventRows
+from cqels_py.state.open_instant import OpenInstant
+
+Int64 = npt.NDArray[np.int64]
+
+
+def ticks_of(ticks: Ticks, times: Int64) -> npt.NDArray[np.int32]:
+    """The ticks at the ends of these instants, which have passed."""
+    return np.searchsorted(ticks.time, times, side="right").astype(np.int32) - np.int32(1)
+
+
+class EventRowsScan(SharedSource):
+    """The rows of one event. `stream`: the number of its stream. Rows of an instant wait until it has ended."""
+
+    STATE = ("_open",)
+
+    def __init__(self, node: EventRows, stream: int, evaluators: EventEvaluators, shared_scans: SharedScans) -> None:
+        super().__init__(shared_scans)
+        self.node = node
+        self.stream = stream
+        self.conditions = evaluators.all
+        self._width = len(node.variables)
+        self._open = OpenInstant(self._width)
+        self._routed: RoutedBatch | None = None
+        self._chunks: tuple[Delta, ...] = ()
+        router = shared_scans.router
+        self._patterns = [router.add((pattern, stream)) for pattern in node.event.patterns]
+        self._scan = EventScan(node.event, stream, self._patterns, evaluators)
+        self.pattern = next(iter(self._patterns), -1)
+
+    @property
+    def next_timer(self) -> Timer:
+        """It takes part in every step: an instant may end at each of them."""
+        return None
+
+    def take(self, routed: RoutedBatch) -> int:
+        """Take in a step, unless another reader has caused that already. Returns the number of changes."""
+        if self._routed is not routed:
+            delta = self._advance(routed)
+            self._routed, self._chunks = routed, (delta,) if len(delta.tick) else ()
+            self._shared_scans.caches.append(self)
+        return sum(len(delta.tick) for delta in self._chunks)
+
+    def _advance(self, routed: RoutedBatch) -> Delta:
+        if len(routed.batch) and self._scan.may_match(routed):
+            element, values = self._scan.rows(routed)
+            self._open.add(routed.batch.time[element], values)
+        ticks = routed.step.ticks
+        times, values = self._open.take_through(ticks.known_through)
+        if not len(times):
+            return empty(self._width)
+        return Delta(ticks_of(ticks, times), np.ones(len(times), np.int8), values)
+
+    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
+        routed = self._routed
+        return self._chunks if routed is not None and routed.step.ticks is ticks else ()
+
+    def clear(self) -> None:
+        """The step has ended."""
+        self._routed, self._chunks = None, ()
+
+    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+        """Take in only rows that belong to this part of a divided state."""
+        self._scan.keep_to(cell)
+
+    def live_ids(self) -> Iterator[Ids]:
+        """Ids of waiting rows, and in expressions."""
+        yield self._open.live_ids()
+        for condition in self.conditions:
+            yield from condition.live_ids()
+
+    @property
+    def nbytes(self) -> int:
+        return self._open.nbytes
+
+    def _release_inputs(self) -> None:
+        for number in self._patterns:
+            self._shared_scans.router.remove(number)

@@ -1,0 +1,231 @@
+"""EVENT blocks outside of MATCH: all elements ever, joined by counters where memory is bounded."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from rdflib import XSD, Literal, URIRef
+
+import cqels_py as cqels
+from cqels_py.dataflow.counted_join import CountedJoinScan
+from cqels_py.engine.compile import compile_query
+from cqels_py.plan.nodes import CountedJoin
+from cqels_py.plan.traverse import nodes_of
+from tests.oracle.naive import Element
+from tests.oracle.naive_algebra import TooManyPairs
+from tests.support.drawn_events import EX, SECOND, START, STATIC, EventDrawer, drawn_elements
+from tests.support.harness import assert_engine_right, run_engine
+
+PREFIX = f"PREFIX : <{EX}>\nPREFIX xsd: <{XSD}>\n"
+INTEGER = "DATATYPE(?{0}) = xsd:integer"
+# A reading above a threshold level that was set after a reset.
+LEVELS = f"""{PREFIX}SELECT ?reading ?level WHERE {{
+  EVENT ON :readings AT ?i {{ ?s :value ?reading }}
+  EVENT ON :thresholds AT ?j {{ ?t :level ?level FILTER(0 < ?level && ?level < 5 && DATATYPE(?level) = xsd:integer) }}
+  EVENT ON :resets AT ?k {{ ?u a :Reset }}
+  FILTER(?i > ?j && ?j > ?k && ?reading > ?level)
+}}"""
+
+
+def counted(text):
+    return [node for node in nodes_of(compile_query(text).plan.root) if isinstance(node, CountedJoin)]
+
+
+def element(second, stream, *pairs):
+    subject = URIRef(f"{EX}e{second}{stream}")
+    return Element(START + second * SECOND, URIRef(EX + stream), tuple((subject, URIRef(EX + p), o) for p, o in pairs))
+
+
+def reading(second, value):
+    return element(second, "readings", ("value", Literal(value)))
+
+
+def threshold(second, level):
+    return element(second, "thresholds", ("level", Literal(level)))
+
+
+def reset(second):
+    subject = URIRef(f"{EX}u")
+    kind = URIRef("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+    return Element(START + second * SECOND, URIRef(f"{EX}resets"), ((subject, kind, URIRef(f"{EX}Reset")),))
+
+
+def told(text, elements, batch=None):
+    found = run_engine(text, elements, batch=batch)
+    return [((r.time - START) // SECOND, sorted(str(term) for _, term in r.mapping)) for r in found]
+
+
+@pytest.mark.parametrize("batch", [1, 2, None])
+def test_results_come_at_the_instant_of_their_last_element(batch):
+    elements = [
+        reading(0, 42), threshold(0, 3), reset(1), threshold(2, 2), reset(3), threshold(4, 1), reading(5, 42), threshold(5, 3),
+    ]  # fmt: skip
+    # A threshold of the same instant as the reading is not earlier than it; two resets came before the last threshold.
+    assert sorted(told(LEVELS, elements, batch)) == [(5, ["1", "42"]), (5, ["1", "42"]), (5, ["2", "42"])]
+
+
+def test_an_instant_is_complete_when_time_moves_on():
+    engine = cqels.Engine()
+    query = engine.register(f"{PREFIX}SELECT ?a WHERE {{ EVENT ON :s {{ ?x :n ?a }} }}")
+    engine.push(f"{EX}s", [(f"<{EX}e>", f"<{EX}n>", '"1"')], time=START)
+    assert list(query.results()) == []
+    engine.push(f"{EX}s", [(f"<{EX}e>", f"<{EX}n>", '"2"')], time=START)
+    engine.advance(START + 1)
+    assert [str(result.bindings["a"]) for result in query.results()] == ["1", "2"]
+    engine.push(f"{EX}s", [(f"<{EX}e>", f"<{EX}n>", '"3"')], time=START + 5)
+    engine.finish()
+    assert [result.time for result in query.results()] == [START + 5]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_drawn_queries_against_the_oracle(seed):
+    random = Random(seed)
+    text, elements = EventDrawer(random).text(), drawn_elements(random, random.choice((8, 14, 20)))
+    streams = compile_query(text).plan.streams
+    try:
+        assert_engine_right(
+            text, [e for e in elements if str(e.stream) in streams], STATIC, output=None, batches=(1, 3, None)
+        )
+    except TooManyPairs:
+        pytest.skip("more combinations than the oracle tries")
+
+
+def test_drawn_queries_are_mostly_counted():
+    texts = [EventDrawer(Random(seed)).text() for seed in range(60)]
+    assert sum(bool(counted(text)) for text in texts) > 20
+
+
+def test_bounded_queries_keep_no_more_counters_than_they_say():
+    """Numbers from a wide range: if the verdict were wrong, counters would grow with the elements."""
+    tested = 0
+    for seed in range(100):
+        text = EventDrawer(Random(seed)).text()
+        nodes = counted(text)
+        if any(node.sets for node in nodes) and all(each.most is not None for node in nodes for each in node.sets):
+            tested += 1
+            for scan in scans_after(text, drawn_elements(Random(seed), 300, wide=True)):
+                assert scan.counters <= sum(each.most for each in scan.node.sets), text
+    assert tested > 20
+
+
+def scans_after(text, elements):
+    """The counted joins of a query after it has taken in these elements."""
+    engine = cqels.Engine(batch=50)
+    query = engine.register(text, static=[list(STATIC.default)])
+    for each in elements:
+        if str(each.stream) in query.streams:
+            engine.push(str(each.stream), list(each.triples), time=each.time)
+    engine.finish()
+    return [scan for scan in query._dataflow._scans if isinstance(scan, CountedJoinScan)]
+
+
+def test_memory_does_not_change_by_a_byte():
+    engine = cqels.Engine()
+    query = engine.register(LEVELS)
+    query.subscribe(lambda result: None)
+    random = Random(1)
+    sizes = []
+    for second in range(600):
+        made = random.choice(
+            (lambda s: reading(s, random.randrange(10**6)), lambda s: threshold(s, random.randrange(9)), reset)
+        )
+        each = made(second)
+        engine.push(str(each.stream), list(each.triples), time=each.time)
+        sizes.append(query.nbytes)
+    assert min(sizes) > 0
+    assert len(set(sizes[50:])) == 1
+
+
+def test_more_combinations_than_can_be_counted_end_the_run():
+    blocks = " ".join(f"EVENT ON :s {{ ?x{i} :n ?n{i} }}" for i in range(8))
+    engine = cqels.Engine(batch=1000)
+    engine.register(
+        f"{PREFIX}SELECT (1 AS ?one) WHERE {{ EVENT ON :t AT ?z {{ ?y :n ?n }} {blocks[: blocks.rindex('EVENT')]} }}"
+    )
+    with pytest.raises(cqels.RunError, match=r"passed 2\^63 - 1"):
+        for second in range(2000):
+            engine.push(f"{EX}s", [(f"<{EX}e{second}>", f"<{EX}n>", '"1"')], time=START + second)
+
+
+def test_match_in_strict_time_gives_the_same():
+    a, b = (
+        "EVENT ON :s AT ?i { ?x :n ?n0 ; :k ?k FILTER(?k = :k1) }",
+        "EVENT ON :t AT ?j { ?y :n ?n1 ; :k ?k FILTER(?k = :k1) }",
+    )
+    joined = f"{PREFIX}SELECT ?k ?n1 WHERE {{ {a} {b} FILTER(?i < ?j) }}"
+    matched = f"{PREFIX}SELECT ?k ?n1 WHERE {{ MATCH WITHIN 9d STRICT TIME {{ {a} SEQ {b} }} }}"
+    elements = [e for e in drawn_elements(Random(5), 60) if str(e.stream) in (f"{EX}s", f"{EX}t")]
+    assert counted(joined)
+    assert sorted(told(joined, elements)) == sorted(told(matched, elements)) != []
+
+
+BEFORE = "EVENT ON :s AT ?i { ?x :n ?v }"
+REFUSED = [
+    (f"{BEFORE} EVENT ON :t {{ ?y :n ?w }} FILTER(?i > ?w)", (2, 19), "?i is a time: times are compared with times"),
+    (f"{BEFORE} OPTIONAL {{ EVENT ON :t {{ ?y :n ?w }} }}", (2, 19), "in a group with EVENT stand EVENT blocks"),
+    (f"{BEFORE} MINUS {{ EVENT ON :t {{ ?y :n ?w }} }}", (2, 19), "results of events never go"),
+    (f"{BEFORE} STREAM :t [RANGE 5s] {{ ?x :n ?w }}", (2, 19), "give this block a window"),
+    ("EVENT ON :s [RANGE 5s] { ?x :n ?v }", (2, 31), "for a window write STREAM :s [RANGE 10m]"),
+    (f"?x :n ?v FILTER NOT EXISTS {{\n{BEFORE} }}", (3, 1), "EVENT inside of EXISTS"),
+    (f"{BEFORE} FILTER(NOW() > ?v)", (2, 19), "NOW() beside EVENT"),
+    (f"{BEFORE} EVENT ON :t {{ ?y :n ?w }}", (2, 19), "is in the result, and <http://ex.org/s> may wait for"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "place", "message"), REFUSED, ids=lambda value: str(value)[:40])
+def test_refusals_have_a_place_and_a_way_out(pattern, place, message):
+    with pytest.raises(cqels.UnsupportedQuery) as caught:
+        cqels.Engine().register(f"PREFIX : <{EX}>\nSELECT ?v WHERE {{ {pattern} }}")
+    assert message in str(caught.value)
+    assert (caught.value.place.line, caught.value.place.column) == place
+
+
+def test_a_growing_query_is_refused_with_its_verdict_unless_the_blocks_say_all():
+    delays, complaints = "EVENT ON :delays AT ?i { ?x :bus ?bus }", "EVENT ON :complaints AT ?j { ?y :at ?p }"
+    text = f"{PREFIX}SELECT ?bus WHERE {{ {delays} {complaints} FILTER(?i < ?j) }}"
+    verdict = cqels.analyse(text).memory
+    assert verdict.kind == "not bounded"
+    with pytest.raises(cqels.UnsupportedQuery) as caught:
+        cqels.Engine().register(text)
+    assert f"memory: {verdict}" in str(caught.value)
+    assert "EVENT ON <http://ex.org/delays> [ALL]" in str(caught.value)
+    accepted = text.replace("ON :delays", "ON :delays [ALL]")
+    assert cqels.analyse(accepted).memory.kind == "not bounded"
+    elements = [element(0, "delays", ("bus", Literal(1))), element(1, "complaints", ("at", Literal(2)))]
+    assert told(accepted, elements) == [(1, ["1"])]
+
+
+S, T, AFTER = "EVENT ON :s AT ?i { ?x :n ?a }", "EVENT ON :t AT ?j { ?y :n ?k ", "FILTER(?i > ?j)"
+VERDICTS = [
+    (f"{S} {T} FILTER(?k IN (:a, :b)) }} {AFTER}", "bounded: at most 2 counters: 2 for {t} by ?k"),
+    (f"{S} {T} }} {AFTER} VALUES ?k {{ 1 2 3 1 }}", "bounded: at most 3 counters"),
+    (f"{S} {T} FILTER(?k > 0 && ?k < 5) }} {AFTER}", "not bounded, "),
+    (
+        f'{S} {T} }} {AFTER} FILTER(?j < "2024-01-01T00:00:00Z"^^xsd:dateTime)',
+        "bounded by what comes before 2024-01-01T00:00:00Z",
+    ),
+    (f"{S} {T} }} {AFTER} FILTER(?i < ?j)", "bounded: keeps nothing"),
+    (f"{{ {S} {T} }} }} UNION {{ {S} }}", "not bounded, "),
+]
+
+
+@pytest.mark.parametrize(("pattern", "words"), VERDICTS, ids=lambda value: value[-40:])
+def test_verdicts(pattern, words):
+    assert str(cqels.analyse(f"{PREFIX}SELECT ?k WHERE {{ {pattern} }}").memory).startswith(words)
+
+
+def test_a_bound_on_numbers_that_are_no_integers_says_what_is_missing():
+    text = f"{PREFIX}SELECT ?k WHERE {{ {S} {T} FILTER(?k > 0 && ?k < 5) }} {AFTER} }}"
+    assert "FILTER(DATATYPE(?k) = xsd:integer)" in cqels.analyse(text).memory.repair
+    repaired = text.replace("?k < 5", f"?k < 5 && {INTEGER.format('k')}")
+    assert str(cqels.analyse(repaired).memory).startswith("bounded: at most 4 counters")
+
+
+def test_static_data_of_such_a_query_is_not_replaced():
+    engine = cqels.Engine()
+    query = engine.register(
+        f"{PREFIX}SELECT ?v WHERE {{ EVENT ON :s {{ ?x :n ?v }} ?x :name ?name }}", static=[list(STATIC.default)]
+    )
+    with pytest.raises(cqels.UsageError, match="cannot be replaced"):
+        query.update_static(static=[])
