@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -216,9 +215,9 @@ class CountedJoinScan(SharedSource):
         routed = self._routed
         if routed is None or routed.step.ticks is not ticks or not len(self._made):
             return ()
-        return tuple(self._blocks(ticks)) if self._results <= BLOCK_ROWS else _Reread(partial(self._blocks, ticks))
+        return tuple(self.blocks(ticks)) if self._results <= BLOCK_ROWS else _Results(self, ticks)
 
-    def _blocks(self, ticks: Ticks) -> Iterator[Delta]:
+    def blocks(self, ticks: Ticks) -> Iterator[Delta]:
         """The results in blocks: each row as often as it counts."""
         made, left = self._made, self._counts().copy()
         tick = ticks_of(ticks, np.ascontiguousarray(made[:, kernel.OUT_TIME]))
@@ -261,11 +260,12 @@ class CountedJoinScan(SharedSource):
             self._shared_scans.router.remove(number)
 
 
-class _Reread:
-    """Deltas that are made anew for each reader."""
+class _Results:
+    """The results of a step, which are made anew for each reader."""
 
-    def __init__(self, make: partial[Iterator[Delta]]) -> None:
-        self._make = make
+    def __init__(self, scan: CountedJoinScan, ticks: Ticks) -> None:
+        self._scan = scan
+        self._ticks = ticks
 
     def __iter__(self) -> Iterator[Delta]:
-        return self._make()
+        return self._scan.blocks(self._ticks)
