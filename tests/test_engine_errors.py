@@ -109,9 +109,9 @@ def test_invalid_triples(engine: Engine, triples: Any, message: str) -> None:
 
 
 NOT_TERMS: list[tuple[tuple[Any, Any, Any], str]] = [
-    ((A, V, "words"), 'words is not a term in N-Triples syntax: a text stands in quotes, write "words"'),
-    (("http://ex.org/a", V, A), "an IRI stands in angle brackets, write <http://ex.org/a>"),
-    ((A, V, "urn:a:1"), "an IRI stands in angle brackets, write <urn:a:1>"),
+    ((A, V, "words"), 'words is not a term in N-Triples syntax: a text must be in quotes, write "words"'),
+    (("http://ex.org/a", V, A), "an IRI must be in angle brackets, write <http://ex.org/a>"),
+    ((A, V, "urn:a:1"), "an IRI must be in angle brackets, write <urn:a:1>"),
     ((A, V, "<http://ex.org/a"), "the angle bracket at its end is missing, write <http://ex.org/a>"),
     (("<<http://ex.org/a>>", V, A), "brackets too many, write <http://ex.org/a>"),
     ((URIRef("<http://ex.org/a>"), V, A), "rdflib.URIRef is given without any"),
@@ -287,7 +287,7 @@ RUNS: list[tuple[Any, dict[str, Any], str]] = [
     ([table(ROWS)], {}, "the argument of run is a mapping, {iri: source}"),
     ({5: table(ROWS)}, {}, "an IRI is a text, not 5"),
     (None, {"time_predicates": "x"}, "time_predicates is a mapping, {iri: IRI of a property}, not 'x'"),
-    (None, {"time_predicates": {OTHER: "x"}}, f"time_predicates has the stream <{OTHER}>, of which there is no source"),
+    (None, {"time_predicates": {OTHER: "x"}}, f"time_predicates has the stream <{OTHER}>, which has no source"),
     (None, {"time_predicates": {STREAM: 5}}, f"the time predicate of <{STREAM}> is an IRI as a text, not 5"),
     (None, {"progress": 5}, "progress is a function of the statistics, not 5"),
     (None, {"threads": 3}, "threads is 1 or 2, not 3"),
@@ -324,7 +324,7 @@ def test_files_in_a_folder_that_may_not_be_entered(
     monkeypatch.setattr(Path, "stat", may_enter)
     for name in ("s.csv", "s.nq.gz", "s.parquet"):
         with pytest.raises(
-            UsageError, match=r"cannot read .*: Permission denied|can only read files ahead, and a source is no file"
+            UsageError, match=r"cannot read .*: Permission denied|can only read files ahead, and a source is not a file"
         ):
             engine.run({STREAM: closed / name}, threads=threads)
     with pytest.raises(UsageError, match=r"cannot read .*rooms.ttl: Permission denied"):

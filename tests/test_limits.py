@@ -126,7 +126,7 @@ def test_running_out_of_memory_is_an_error_of_its_query(monkeypatch: pytest.Monk
         run.register(f"SELECT {what} WHERE {{ {WINDOW} }}") for what in ("?v", "(UCASE(?v) AS ?y)", "?x ?v")
     )
     run.push("some")
-    with pytest.raises(RunError, match=f"a query over <{STREAM}> needs more memory than there is"):
+    with pytest.raises(RunError, match=f"a query over <{STREAM}> has run out of memory"):
         run.push("all")
     run.push("none")
     assert bound(first, "v") == ["some", "all", "none"]

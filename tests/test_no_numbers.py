@@ -75,7 +75,7 @@ def test_they_are_counted_as_they_come_and_the_first_is_reported_once(query: str
     run.engine.finish()
     assert run.engine.statistics.no_numbers == 3
     (report,) = run.reports
-    assert str(report).startswith(f'a query over <{EX}s>: SUM and AVG add numbers, and "off" is none: ')
+    assert str(report).startswith(f'a query over <{EX}s>: SUM and AVG add numbers, and "off" is not a number: ')
     values = [result.bindings.get("y") for result in registered.results()]
     assert None in values
     assert values[-1] is not None
@@ -149,7 +149,7 @@ def test_each_query_reports_its_own_and_a_long_value_is_cut() -> None:
     run.engine.finish()
     assert run.engine.statistics.no_numbers == 2
     assert len(run.reports) == 2
-    assert all(f'and "{"x" * 49}… is none' in str(report) for report in run.reports)
+    assert all(f'and "{"x" * 49}… is not a number' in str(report) for report in run.reports)
 
 
 def test_numbers_with_too_many_digits_are_counted_and_have_a_warning_of_their_own(
@@ -162,4 +162,4 @@ def test_numbers_with_too_many_digits_are_counted_and_have_a_warning_of_their_ow
     assert "37 digits" in caplog.text
     assert run.engine.statistics.no_numbers == 2
     (report,) = run.reports
-    assert '"off" is none' in str(report)
+    assert '"off" is not a number' in str(report)

@@ -429,7 +429,7 @@ def test_counts_go_on_and_reports_that_are_made_once_are_not_repeated(caplog: py
     push(engine, '"late"', 1)
     before, logged = engine.statistics, len(caplog.records)
     assert (before.elements, before.late, before.no_numbers) == (3, 1, 2)
-    kinds = ("seconds?", "is none", "dropped as late data")
+    kinds = ("seconds?", "is not a number", "dropped as late data")
     assert sorted(kind for report in reports for kind in kinds if kind in report) == sorted(kinds)
     assert len(reports) == 3
     assert logged == 1

@@ -168,7 +168,7 @@ def test_an_answer_of_another_format(remote: Endpoint, body: bytes) -> None:
 def test_an_answer_with_an_invalid_term(remote: Endpoint, term: str) -> None:
     remote.body = f'{{"results":{{"bindings":[{{"name":{term}}}]}}}}'.encode()
     group = f"<{remote.url}> {{ ?s :name ?name }}"
-    with pytest.raises(DataError, match=f"SERVICE <{remote.url}>: its answer has .*, which is no RDF term"):
+    with pytest.raises(DataError, match=f"SERVICE <{remote.url}>: its answer has .*, which is not an RDF term"):
         cqels_py.Engine().register(_text(group))
     engine = cqels_py.Engine()
     query = engine.register(_text(group, "SILENT "))

@@ -34,7 +34,7 @@ def iri(option: str, text: str) -> str:
     found = text[1:-1] if text.startswith("<") and text.endswith(">") else text
     if _IRI.fullmatch(found) is None:
         raise UsageError(
-            f"{option} {text!r} is no IRI; write one in full, like http://www.w3.org/ns/prov#generatedAtTime"
+            f"{option} {text!r} is not an IRI; write one in full, like http://www.w3.org/ns/prov#generatedAtTime"
         )
     return found
 

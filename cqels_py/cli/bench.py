@@ -85,9 +85,9 @@ def check_outputs(asked: Asked) -> None:
         raise MissingExtra("--plots needs matplotlib: pip install 'cqels_py[bench]'")
     for option, path in (("--json", asked.json), ("--csv", asked.csv)):
         if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise UsageError(f"{option} {path}: expected a file in a folder that there is")
+            raise UsageError(f"{option} {path}: expected a file in an existing folder")
     if asked.plots is not None and asked.plots.exists() and not asked.plots.is_dir():
-        raise UsageError(f"--plots {asked.plots} is no folder")
+        raise UsageError(f"--plots {asked.plots} is not a folder")
     for earlier in asked.earlier:
         if earlier.settings.suite != asked.suite.name:
             raise UsageError(f"--compare: that run is one of {earlier.settings.suite}, not of {asked.suite.name}")

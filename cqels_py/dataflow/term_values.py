@@ -113,8 +113,8 @@ class DictionaryValues:
         if text is not None:
             self._reported = True
             self._limits.report(
-                f"SUM and AVG add numbers, and {_beginning(text)} is none: they are unbound for a group while it has such a value "
-                "(reported once; the statistics count all)"
+                f"SUM and AVG add numbers, and {_beginning(text)} is not a number: they are unbound for a group while it has "
+                "such a value (reported once; the statistics count all)"
             )
 
     def computed(self, deferred: npt.NDArray[np.int64], real: npt.NDArray[np.float64]) -> Ids:

@@ -71,7 +71,7 @@ def _in_utf8(chunks: Iterable[bytes], name: str, source: str) -> Iterator[bytes]
         yield decoder.decode(b"", True).encode()
     except UnicodeError as error:
         at = Place(line, None, source)
-        raise DataError(f"from here on, the file is not in {name}, as it says: {error}", at) from None
+        raise DataError(f"from here on, the file is not in its declared encoding {name}: {error}", at) from None
 
 
 def kind_of_json(chunks: Iterable[bytes]) -> tuple[str, Iterator[bytes]]:

@@ -220,7 +220,7 @@ def _own_time(element: PushedElement, triples: Ids, dictionary: Dictionary) -> i
     if len(times) == 0:
         return DataError(f"it has no time: no triple with the predicate {predicate}")
     if len(times) > 1:
-        return DataError(f"it has two different times: {predicate} says both")
+        return DataError(f"it has two different times: both are values of {predicate}")
     if times[0] == NO_TIME:
         return DataError(f"its time is {dictionary.decode(said[:1])[0]}; {EXPECTED}")
     return int(times[0])

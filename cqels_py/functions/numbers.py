@@ -253,7 +253,7 @@ def truncated(number: Number) -> Number:
     """Truncated towards zero, as an integer."""
     value = number.value
     if isinstance(value, float) and not math.isfinite(value):
-        raise ExpressionError("INF and NaN are no integers")
+        raise ExpressionError("INF and NaN are not integers")
     return Number(INTEGER, int(value))
 
 
@@ -263,7 +263,7 @@ def to_exact(number: Number) -> Number:
     if not isinstance(value, float):
         return Number(DECIMAL, to_decimal(value))
     if not math.isfinite(value):
-        raise ExpressionError("INF and NaN are no decimals")
+        raise ExpressionError("INF and NaN are not decimals")
     return Number(DECIMAL, Decimal(real_text(value, False)))
 
 

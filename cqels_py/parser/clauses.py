@@ -160,12 +160,13 @@ class _Lifter:
             raise self._source.refusal(_INSTEAD.get(word, f"{_REFUSED[word]} not supported"), token.start)
         if token.is_word("SEQ"):
             raise self._source.error(
-                f"{word} stands inside of MATCH: write MATCH WITHIN 5m {{ EVENT ON <s> {{ … }} SEQ EVENT ON <s> {{ … }} }}",
+                f"{word} can only be used inside of MATCH: "
+                "write MATCH WITHIN 5m { EVENT ON <s> { … } SEQ EVENT ON <s> { … } }",
                 token.start,
             )
         if token.is_word(*_OPERATORS):
             raise self._source.error(
-                f"{word} is said in front of the query: REGISTER {word} <name> AS SELECT …", token.start
+                f"{word} must be in front of the query: REGISTER {word} <name> AS SELECT …", token.start
             )
 
     def _operator(self) -> None:
@@ -181,7 +182,9 @@ class _Lifter:
     def _register(self) -> None:
         cursor, start = self._cursor, self._cursor.here.start
         if self._registered or self._form_seen:
-            raise self._source.error("REGISTER stands once, in front of SELECT, CONSTRUCT, ASK or DESCRIBE", start)
+            raise self._source.error(
+                "REGISTER can only be used once, in front of SELECT, CONSTRUCT, ASK or DESCRIBE", start
+            )
         self._registered = True
         cursor.take()
         kind = cursor.take_word("QUERY", "STREAM", *_OPERATORS)
@@ -313,7 +316,7 @@ class _Lifter:
         token = self._cursor.here
         if token.kind is Kind.VARIABLE:
             raise self._source.refusal(
-                f"a stream is an IRI, not a variable: '{token.text}' would mean every stream there is", token.start
+                f"a stream is an IRI, not a variable: '{token.text}' would mean every stream", token.start
             )
         if token.kind not in (Kind.IRI, Kind.NAME):
             self._cursor.fail(f"expected the stream's IRI after {after}, such as <http://ex.org/stream>")
@@ -333,7 +336,7 @@ class _Lifter:
         predicate = predicate or self._time_predicate()
         if cursor.here.is_word("PARTITION"):
             cursor.fail(
-                "PARTITION BY stands inside of the window's brackets, as in [COUNT 10 PARTITION BY ?v]: expected '{'"
+                "PARTITION BY must be inside of the window's brackets, as in [COUNT 10 PARTITION BY ?v]: expected '{'"
             )
         if partition:
             self._result.partitions.append(partition)

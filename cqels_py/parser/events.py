@@ -59,7 +59,7 @@ def read_event(
     keep_all = not in_match and _take_all(cursor, token)
     if cursor.here.is_mark("["):
         raise cursor.source.refusal(
-            "an EVENT has no window of its own: how far apart events may be is said once, as in MATCH WITHIN 5m { … }",
+            "an EVENT has no window of its own: the distance of events is given once, as in MATCH WITHIN 5m { … }",
             cursor.here.start,
         )
     time = None

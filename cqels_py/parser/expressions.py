@@ -50,13 +50,13 @@ class ExpressionReader:
         if isinstance(value, Variable):
             return self._variable(value)
         if isinstance(value, Nil):
-            raise wrong("'()' is no value", "(")
+            raise wrong("'()' is not a value", "(")
         if isinstance(value, URIRef | Literal):
             return Constant(term_of(value))
         if not isinstance(value, CompValue):
             if isinstance(value, list) and len(value) == 1:
                 return self.read(value[0])
-            raise wrong(f"'{value}' is no expression", str(value))
+            raise wrong(f"'{value}' is not an expression", str(value))
         return self._compound(value)
 
     def _compound(self, value: CompValue) -> Expression:

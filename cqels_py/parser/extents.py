@@ -112,7 +112,7 @@ class _Reader:
             elif word := self._cursor.take_word("START", "STARTING"):
                 if step is None:
                     raise self._cursor.source.error(
-                        f"{word.text.upper()} says where steps begin: write it after STEP", word.start
+                        f"{word.text.upper()} defines where steps begin: write it after STEP", word.start
                     )
                 if not self._cursor.take_word("AT") and word.is_word("STARTING"):
                     self._cursor.fail("expected AT after STARTING")

@@ -194,7 +194,7 @@ class PatternReader:
     def _check_not_inside(self, what: str, offset: int) -> None:
         if self._inside is not None:
             raise self._around.source.error(
-                f"{what} inside of {self._inside}: write one beside the other; they are joined by their common variables",
+                f"{what} inside of {self._inside}: put one next to the other; they are joined by their common variables",
                 offset,
             )
 

@@ -177,7 +177,7 @@ class _Preparation:
 
     @staticmethod
     def _distinct_path(_node: CompValue) -> None:
-        raise unsupported("DISTINCT in a property path is no part of SPARQL 1.1", "DISTINCT")
+        raise unsupported("DISTINCT in a property path is not part of SPARQL 1.1", "DISTINCT")
 
     @staticmethod
     def _negated(node: CompValue) -> Any:
@@ -310,7 +310,7 @@ def _check_rows(node: CompValue) -> None:
         found = (0 if row and isinstance(row[0], Nil) else len(row)) if isinstance(row, list) else 1
         if found != len(variables):
             raise wrong(
-                f"VALUES has {len(variables)} variables, but a row of {found}: UNDEF stands for no value", "VALUES"
+                f"VALUES has {len(variables)} variables, but a row of {found}: write UNDEF for no value", "VALUES"
             )
     if not variables:
         node["var"], node["value"] = [NOTHING], [["UNDEF"] for _ in rows]

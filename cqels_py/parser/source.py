@@ -102,7 +102,7 @@ class Source:
             code = int(match[2] or match[3], 16)
             start = match.end(1)
             if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-                raise QuerySyntaxError(f"{text[start : match.end()]} is no character of Unicode", self._place(start))
+                raise QuerySyntaxError(f"{text[start : match.end()]} is not a Unicode character", self._place(start))
             yield start, match.end(), chr(code)
 
     def _place(self, offset: int) -> Place:

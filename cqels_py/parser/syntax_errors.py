@@ -55,7 +55,7 @@ def _call(source: Source, tokens: Sequence[Token], place: int) -> QuerySyntaxErr
             return source.error(f"{name} takes its argument in parentheses: write {name}({inner})", following.start)
         if known and at == place and _selects(tokens, place) and (argument or following.is_mark("(")):
             return source.error(
-                f"an expression in SELECT stands in parentheses, with a name: write ({name}(…) AS ?name)", word.start
+                f"an expression in SELECT must be in parentheses, with a name: write ({name}(…) AS ?name)", word.start
             )
         in_expression = at > 0 and (at == place or tokens[at - 1].kind is Kind.MARK)
         if not known and following.is_mark("(") and in_expression and not word.is_word(*KEYWORDS):

@@ -98,7 +98,7 @@ class RunningQuery:
     def _out_of_memory(self, error: MemoryError) -> None:
         """Detach the query, whose state is lost. Other queries continue, unless they read the operator that failed."""
         title = self.dataflow.plan.title
-        failure = RunError(f"{title} needs more memory than there is, and gets no more results")
+        failure = RunError(f"{title} has run out of memory, and gets no more results")
         failure.__cause__ = error
         if self.dataflow.is_shared:
             raise failure

@@ -53,7 +53,7 @@ def opened(source: StreamSource, opening: Opening) -> Source:
         return source.open(opening)
     if isinstance(source, Iterable):
         return BatchSource(_numbered(source, opening.number))
-    raise UsageError(f"{source!r} is no source of <{opening.stream}>: {_KINDS}")
+    raise UsageError(f"{source!r} is not a source for <{opening.stream}>: {_KINDS}")
 
 
 def open_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
@@ -134,7 +134,7 @@ def predicates_of(given: Mapping[str, str] | None, sources: Mapping[str, object]
     predicates = by_iri({} if given is None else given, "time_predicates", "IRI of a property")
     for iri, predicate in predicates.items():
         if iri not in sources:
-            raise UsageError(f"time_predicates has the stream <{iri}>, of which there is no source")
+            raise UsageError(f"time_predicates has the stream <{iri}>, which has no source")
         if not isinstance(predicate, str):
             raise UsageError(f"the time predicate of <{iri}> is an IRI as a text, not {predicate!r}")
     return predicates

@@ -50,7 +50,7 @@ def reader_ahead(
         raise UsageError(f"threads is 1 or 2, not {threads!r}")
     if threads == 2 and regular_files(sources) is None:
         raise UsageError(
-            "a second thread can only read files ahead, and a source is no file: leave threads out, or give 1"
+            "a second thread can only read files ahead, and a source is not a file: leave threads out, or give 1"
         )
     if threads == 1 or (threads is None and not pays(sources)):
         return None

@@ -100,5 +100,5 @@ def _checked(term: Term) -> Term:
     try:
         canonical(text).encode()
     except (CqelsError, UnicodeError):
-        raise _Problem(f"its answer has {text[:_SHOWN]!r}, which is no RDF term") from None
+        raise _Problem(f"its answer has {text[:_SHOWN]!r}, which is not an RDF term") from None
     return term

@@ -101,7 +101,7 @@ def _load(data: StaticSource, graph: str | None, dictionary: Dictionary, context
         subject, predicate, object_ = static_triples(data, dictionary, scope)
         named = np.zeros(len(subject), np.int64)
     else:
-        raise UsageError(f"{data!r} is no static data: {_STATIC_DATA}")
+        raise UsageError(f"{data!r} is not static data: {_STATIC_DATA}")
     if graph is not None:
         named = np.full(len(subject), dictionary.encode_one(f"<{graph}>"), np.int64)
     return np.stack([subject, predicate, object_, named])

@@ -117,7 +117,7 @@ def _restore(owner: object, prefix: str, left: NamedValues) -> None:
 def _put(owner: object, attribute: str, current: Any, name: str, value: Array | Plain) -> None:
     if not isinstance(current, np.ndarray):
         if isinstance(value, np.ndarray):
-            raise UsageError(f"the state has an array as {name}, where there is to be a plain value")
+            raise UsageError(f"the state has an array as {name}, where a plain value is expected")
         setattr(owner, attribute, value)
         return
     if not isinstance(value, np.ndarray) or value.dtype != current.dtype or value.ndim != current.ndim:

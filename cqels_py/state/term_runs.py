@@ -11,8 +11,7 @@ import numpy as np
 from cqels_py.batches.elements import Ids
 from cqels_py.kernels.aggregates.group_records import HEAP, HEAP_META
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
-from cqels_py.kernels.structures import arena, heaps
-from cqels_py.kernels.structures import monotonic_queue as staircase
+from cqels_py.kernels.structures import arena, heaps, monotonic_queue
 
 _FIRST_PLACES = 64
 _ROOM, _FEW_PLACES = 2.5, 1 << 17
@@ -73,5 +72,5 @@ class TermRuns(StateRecord):
                 heaps.move_runs(of.words, of.width, place, old, self.heap, self.meta)
             if of.form is Form.MONOTONIC_QUEUE:
                 words = of.words.reshape(-1, of.width)
-                words[:, of.place + staircase.START] = words[:, of.place + staircase.FIRST]
+                words[:, of.place + monotonic_queue.START] = words[:, of.place + monotonic_queue.FIRST]
         return True

@@ -53,7 +53,7 @@ def folder_for(given: Path | None) -> Path:
     """The folder for the data: the given one, or one for temporary files. UsageError if it cannot be written to."""
     folder = given or Path(tempfile.gettempdir()) / "cqels-bench"
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--data {folder} is no folder")
+        raise UsageError(f"--data {folder} is not a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -78,7 +78,7 @@ def reason_not_to_compare(query: nodes.ContinuousQuery) -> str | None:
     if query.form == "DESCRIBE":
         return "SPARQL leaves the answer of DESCRIBE open"
     if any(window.partition_by for window in query.windows):
-        return "the content of a window with PARTITION BY is no run of the stream's triples"
+        return "the content of a window with PARTITION BY is not a contiguous part of the stream"
     if query.static_from or query.static_named:
         return "FROM names static graphs"
     for part in _parts(query.pattern):

@@ -93,7 +93,7 @@ def _instead(text: str) -> str | None:
     if text.startswith("<") and _BARE_IRI.fullmatch(text[1:]):
         return f"the angle bracket at its end is missing, write {text}>"
     if _BARE_IRI.fullmatch(text):
-        return f"an IRI stands in angle brackets, write <{text}>"
+        return f"an IRI must be in angle brackets, write <{text}>"
     if _PREFIXED.fullmatch(text):
         return (
             "prefixes are not known here, write the IRI in full and in angle brackets, like <http://example.org/name>"
@@ -102,7 +102,7 @@ def _instead(text: str) -> str | None:
         datatype = "integer" if text.lstrip("+-").isdecimal() else "double" if "e" in text.lower() else "decimal"
         return f'write "{text}"^^<{XSD}{datatype}>'
     if text and '"' not in text and not text.startswith(("<", "_:")):
-        return f'a text stands in quotes, write "{escape(text)}", and an IRI in angle brackets'
+        return f'a text must be in quotes, write "{escape(text)}", and an IRI in angle brackets'
     return None
 
 

@@ -75,6 +75,5 @@ INTEGER_DATATYPES = (
 )
 """Local names in the XSD namespace; the position is the datatype's number in an integer id."""
 
-ZONE_NONE = 0
 ZONE_Z = 1
 ZONE_UTC_OFFSET = 58

@@ -46,7 +46,7 @@ def test_iris(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "not an iri", "time", "<>", "<http://ex.org/", "http://ex.org/ time", ":time"])
 def test_what_is_no_iri_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(UsageError, match=r"--time-predicate .* is no IRI; .* like http://"):
+    with pytest.raises(UsageError, match=r"--time-predicate .* is not an IRI; .* like http://"):
         arguments.iri("--time-predicate", text)
 
 

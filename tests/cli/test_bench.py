@@ -171,7 +171,7 @@ def test_what_goes_wrong_is_a_failure(
         (["rides", "--window", "0"], "like 1000,10000"),
         (["rides", "--partitions", "2"], "one part"),
         (["rides", "--runner", "flink"], "flink"),
-        (["rides", "--data", "/dev/null"], "is no folder"),
+        (["rides", "--data", "/dev/null"], "is not a folder"),
         (["rides", "--data", "/proc/nowhere"], "cannot write there"),
         (["rides", "--json", "/no/such/folder/out.json"], "--json"),
         (["rides", "--csv", "/tmp"], "--csv"),

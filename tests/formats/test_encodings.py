@@ -99,12 +99,12 @@ def test_xml_in_another_encoding_is_refused(name: str, source: Source) -> None:
 
 def test_xml_with_half_characters_is_refused(source: Source) -> None:
     read = source("d.rdf", declared("unicode_escape").replace("é", "\\ud800"), time_predicate=TIME)
-    assert "not in unicode_escape" in str(read.error)
+    assert "not in its declared encoding unicode_escape" in str(read.error)
 
 
 def test_xml_that_does_not_match_its_declaration_is_refused(source: Source) -> None:
     read = source("d.rdf", declared("us-ascii"), time_predicate=TIME)
-    assert "not in us-ascii" in str(read.error)
+    assert "not in its declared encoding us-ascii" in str(read.error)
 
 
 # --- .json ------------------------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ SYNTAX = [
     (around("[COUNT 5 PARTITION ?x]"), (2, 42), "expected BY after PARTITION"),
     (around("[COUNT 5 PARTITION BY]"), (2, 44), "expected the variables after PARTITION BY"),
     (around("[COUNT 5 PARTITION BY ?x ?z]"), (2, 48), "no triple pattern of this window has ?z"),
-    (around("[COUNT 5] PARTITION BY ?x"), (2, 33), "PARTITION BY stands inside of the window's brackets"),
+    (around("[COUNT 5] PARTITION BY ?x"), (2, 33), "PARTITION BY must be inside of the window's brackets"),
     (around("[COUNT 0]"), (2, 30), "expected a whole number from 1, such as 100, found '0'"),
     (around("[COUNT 1.5]"), (2, 30), "expected a whole number from 1"),
     (around("[RANGE 5s @]"), (2, 34), "expected the property that carries the event time after '@'"),
@@ -110,7 +110,7 @@ SYNTAX = [
     (f"REGISTER {{ {BLOCK} }}", (2, 10), "expected QUERY, STREAM, ISTREAM, DSTREAM or RSTREAM after REGISTER"),
     (f"REGISTER QUERY AS SELECT ?x {{ {BLOCK} }}", (2, 16), "expected a name after REGISTER QUERY, found 'AS'"),
     (f"REGISTER QUERY q SELECT ?x {{ {BLOCK} }}", (2, 18), "expected AS after the name of the query, found 'SELECT'"),
-    (f"SELECT ?x {{ {BLOCK} }} REGISTER QUERY q AS", (2, 44), "REGISTER stands once, in front of SELECT"),
+    (f"SELECT ?x {{ {BLOCK} }} REGISTER QUERY q AS", (2, 44), "REGISTER can only be used once, in front of SELECT"),
     (f"REGISTER RSTREAM <q> AS SELECT ISTREAM ?x {{ {BLOCK} }}", (2, 32), "leave one out"),
     # Syntax that the algebra has no meaning for.
     (f"SELECT ?x (COUNT(*) AS ?n) {{ {BLOCK} }}", (2, 8), "?x is selected, but is neither in GROUP BY nor in an aggregate"),

@@ -38,7 +38,7 @@ REFUSED = [
     (f"MATCH WITHIN 5m {{ {' AND '.join([A] * 7)} }}", UnsupportedQuery, (3, 1), "transitions, more than 128"),
     (f"MATCH WITHIN 5m {{ {{ {A} OR {OTHER} }} SEQ NOT\n{B} SEQ {OTHER} }}", UnsupportedQuery, (4, 1), "some matches have no"),
     (f"MATCH WITHIN 5m {{ {A} {B} }}", QuerySyntaxError, (3, 53), "expected SEQ, AND, OR or the '}'"),
-    (f"SEQ {A}", QuerySyntaxError, (3, 1), "SEQ stands inside of MATCH"),
+    (f"SEQ {A}", QuerySyntaxError, (3, 1), "SEQ can only be used inside of MATCH"),
     (f"MATCH WITHIN 5 {{ {A} }}", QuerySyntaxError, (3, 14), "'5' of which unit of time?"),
 ]  # fmt: skip
 

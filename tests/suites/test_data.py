@@ -124,7 +124,7 @@ def test_another_generator_writes_anew(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_one(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         data.folder_for(file)
     with pytest.raises(UsageError, match="cannot write there"):
         data.folder_for(file / "below")

@@ -99,7 +99,7 @@ def use_java() -> str:
     if named:
         version = java_version(Path(named) / "bin" / "java")
         if version is None:
-            raise UsageError(f"JAVA_HOME is {named}, where there is no Java: set it to a Java {OLDEST_JAVA} or newer")
+            raise UsageError(f"JAVA_HOME is {named}, which has no Java: set it to a Java {OLDEST_JAVA} or newer")
         if version < OLDEST_JAVA:
             raise UsageError(f"JAVA_HOME is {named}, a Java {version}; Spark needs Java {OLDEST_JAVA} or newer")
         return named
