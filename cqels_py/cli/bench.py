@@ -51,6 +51,7 @@ def show_list() -> None:
         print(f"{suite.name}: {suite.what}")
         for id_, text in suite.queries().items():
             print(f"  {id_:>4}  {title(text)}")
+    print("patterns: event patterns (MATCH), beside a kernel by hand and CORE")
 
 
 def suite_of(name: str | None) -> Suite:

@@ -358,6 +358,7 @@ def demo_command(
     multiple=True,
     help="Show ratios to an earlier run, by the file of its --json.",
 )
+@click.option("--core", metavar="PYTHON", help="Suite patterns: compare with CORE, by a Python 3.13 that has pycer.")
 @click.option("--list", "list_", is_flag=True, help="List the suites and their queries.")
 def bench_command(
     *,
@@ -375,13 +376,15 @@ def bench_command(
     csv: Path | None,
     plots: Path | None,
     compare: Sequence[Path],
+    core: str | None,
     list_: bool,
 ) -> None:
     """Measure the queries of a benchmark suite.
 
-    Measured are throughput, latency and memory; --check compares the answers too. SUITE is srbench or lsbench.
+    Measured are throughput, latency and memory; --check compares the answers too. SUITE is srbench or lsbench; or patterns: event
+    patterns (MATCH), which takes --triples, --window, --seed, --json and --core.
     """
-    from cqels_py.cli import bench, failures
+    from cqels_py.cli import bench, bench_patterns, failures
     from cqels_py.cli.job import check_partitions, check_threads
     from cqels_py.suites import report
     from cqels_py.suites.data import folder_for
@@ -389,6 +392,9 @@ def bench_command(
     with failures.reported():
         if list_:
             bench.show_list()
+            return
+        if suite == bench_patterns.NAME:
+            bench_patterns.run(windows=bench.sizes(window), triples=triples, seed=seed, json_file=json, core=core)
             return
         check_partitions(runner, partitions)
         check_threads(runner, threads)
