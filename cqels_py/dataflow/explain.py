@@ -61,7 +61,7 @@ def _headline(query: Plan) -> str:
 def _added(query: Plan) -> str:
     """The columns that are evaluated with the results, as hidden ones are not."""
     columns = [f"?{added.variable}" for added in query.added if not added.variable.startswith("_:")]
-    return f", {' '.join(columns)} evaluated anew for each result, as it is delivered" if columns else ""
+    return f", {' '.join(columns)} evaluated for each result when it is delivered" if columns else ""
 
 
 def _window_line(query: Plan, window: PlannedWindow, owner: plan.MatchRows | None) -> str:
@@ -155,9 +155,9 @@ def _describe(dataflow: Dataflow, source: DataflowNode) -> str:
             return f"distinct ({reason}); keeps a counter for each different ({_names(inner.variables)})"
         case plan.ClosureRows():
             return _closure(node)
-        case plan.Negate(_, _, key, _, _, word):
-            by = f"by {_names(key)}" if key else "as a whole"
-            return f"{word} {by}; keeps left mappings in rings by key, and right keys"
+        case plan.Negate(_, _, key, _, exists, word):
+            by = f"by {_names(key)}" if key else "without a key"
+            return f"{'semi' if exists else 'anti'}-join ({word}) {by}; keeps left mappings in rings by key, and right keys"
         case plan.NumberRows(_, of):
             return f"number each different ({_names(of)}); keeps a counter for each"
         case plan.GroupRows(inner, keys, aggregates):
@@ -170,7 +170,7 @@ def _describe(dataflow: Dataflow, source: DataflowNode) -> str:
             which = "all" if limit is None else f"first {limit}"
             skip = f" after {offset}" if offset else ""
             each = f" for each {_names(by)}" if by else ""
-            kept = "keeps all rows in order, delivers what enters or leaves the slice"
+            kept = "keeps all rows in order, delivers rows that enter or leave the slice"
             return f"{which}{skip}{each} by {_order(order)}; {kept}"
     raise AssertionError(node)
 
@@ -190,7 +190,7 @@ def _scan(query: Plan, scan: plan.Scan) -> str:
     window = query.windows[scan.window]
     tested = "".join(f" filter {condition}" for condition in scan.conditions)
     place = " and ids" if scan.keep_ids or _waits(window) else ""
-    kept = "nothing" if window.bounds.size is None else f"a time stamp{place} for each mapping"
+    kept = "nothing" if window.bounds.size is None else f"a timestamp{place} for each mapping"
     return f"scan {window.text} {{ {_pattern(scan.pattern)} }}{tested}; keeps {kept}{_estimate(window, scan)}"
 
 

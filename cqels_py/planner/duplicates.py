@@ -14,7 +14,7 @@ from cqels_py.plan.nodes import DistinctRowsOf, ExtendRows, FilterRows, JoinAll,
 from cqels_py.plan.order import expires_fifo
 from cqels_py.planner.rows import without_ids
 
-_REASON = "copies would multiply the join's results"
+_REASON = "duplicates would multiply the join's results"
 
 
 def drop_duplicates(node: Node) -> Node:
