@@ -110,7 +110,7 @@ def wait_to_read(file: int) -> None:
         poll.register(each, select.POLLIN)
     while file not in dict(poll.poll()):
         for each in _announcements:
-            # The handlers have been called before this loop goes on.
+            # The handlers have been called before the next iteration.
             with suppress(BlockingIOError):
                 os.read(each, _SIGNALS_AT_ONCE)
 

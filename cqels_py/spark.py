@@ -77,7 +77,7 @@ def continuous(
     Streams have one event time: if a micro-batch covers more hours of one stream than of another, elements of the latter are late.
     The results of an element come when a later one, and one `lateness` later, has been seen. A sink has to evaluate all rows of
     each micro-batch. `state`: a folder that all workers reach by the same path, as one that is mounted, of this query alone, kept
-    beside the checkpoint: a query that is restarted goes on from there, with the same text, static data, partitions and lateness.
+    beside the checkpoint: a query that is restarted continues from there, with the same text, static data, partitions and lateness.
     `partitions`: parts of the state, if the query can be partitioned (`stages` and `cqels explain --runner spark` show by which
     variables). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
     `entailment` "rdfs": the query also sees triples inferred from the classes and properties of the static default graph. `on_error`
@@ -126,7 +126,7 @@ def loads(state: str | Path) -> list[list[PartLoad]]:
 
 
 def stages(query: str, partitions: int, *, changelog: bool = False) -> tuple[PlannedStage, ...]:
-    """The stages in which a query runs on so many partitions: the variables that divide each, and how often triples are copied.
+    """The stages in which a query runs on Spark: the variables that divide each, and the number of copies of a triple.
 
     The first one's `shares` say how many ways each variable divides it; `distribution.hypercube.shares_for` computes them.
     """

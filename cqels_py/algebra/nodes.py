@@ -1,4 +1,4 @@
-"""Nodes of the logical plan: SPARQL 1.1's algebra, and `Window` where a pattern is asked of windows.
+"""Nodes of the logical plan: SPARQL 1.1's algebra, and `Window` for a pattern over windows.
 
 All nodes are frozen, hashable and picklable. Terms are rdflib's `URIRef`, `Literal`; a variable is rdflib's `Variable`;
 blank nodes of patterns have become variables whose name starts with "_:".

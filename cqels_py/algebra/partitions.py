@@ -1,6 +1,6 @@
 """PARTITION BY: the triple patterns that give an element its values of the variables.
 
-The patterns of a window are the triple patterns asked of it anywhere in the query; those inside of GRAPH have the graph as one more
+The patterns of a window are the triple patterns over it anywhere in the query; those inside of GRAPH have the graph as one more
 position. An element has the values that its triples give the variables by matching, together, a smallest connected set of these
 patterns that has all the variables.
 
@@ -83,7 +83,7 @@ def _connected(patterns: Sequence[AskedPattern], first: AskedPattern) -> tuple[A
 def patterns_asked(
     node: object, window: URIRef, active: bool = False, graph: URIRef | Variable | None = None
 ) -> Iterator[AskedPattern]:
-    """The triple patterns asked of a window in a pattern, subqueries and EXISTS included.
+    """The triple patterns over a window in a pattern, subqueries and EXISTS included.
 
     `active`: those here are, in this `graph`.
     """

@@ -30,7 +30,7 @@ def _wrong(query: ContinuousQuery) -> Iterator[str]:
                 try:
                     compile_pattern(str(pattern.term), str(flags[0].term))
                 except ExpressionError as error:
-                    yield f"{node.function} is an error whatever it is asked of: {error}"
+                    yield f"{node.function} is an error for every argument: {error}"
 
 
 def _is_text(expression: Expression) -> TypeGuard[Constant]:

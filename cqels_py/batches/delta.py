@@ -141,7 +141,7 @@ def _aligned(
 
 
 def enough(chunks: Iterator[Delta], rows: int = BLOCK_ROWS) -> tuple[tuple[Delta, ...], bool]:
-    """The next chunks, of at least `rows` rows if there are so many; and whether these are all."""
+    """The next chunks, of at least `rows` rows if there are enough; and whether these are the last ones."""
     found: tuple[Delta, ...] = ()
     count = 0
     for chunk in chunks:

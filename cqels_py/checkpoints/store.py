@@ -310,7 +310,7 @@ def _late_or(message: str, *, late: bool) -> RunError:
 
 
 def _outweighs(inputs: int, snapshot: int) -> bool:
-    """Is it time for a snapshot, after so many bytes of inputs, if the last one has so many?"""
+    """Is it time for a snapshot, given the bytes of inputs since the last one and its own size?"""
     return inputs > max(_LEAST, snapshot)
 
 

@@ -107,7 +107,7 @@ def make_output(
     signs: TickSigns,
     evaluators: EvaluatorBuilder,
 ) -> Answers | AddedColumns | OrderedAnswers | Changes | Ask:
-    """The operator that turns changes of the answer into results. `signs`: those of the answer's changes at the step at hand.
+    """The operator that turns changes of the answer into results. `signs`: those of the answer's changes in the current step.
 
     `evaluators` builds those of the expressions that are evaluated with the results.
     """

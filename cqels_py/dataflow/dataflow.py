@@ -233,7 +233,7 @@ class Dataflow:
         return self._output.process(ticks, self.root.deltas(ticks))
 
     def has_one_sign(self, tick: int) -> bool:
-        """Have all changes of the answer at this tick of the step at hand one sign? Only True is certain."""
+        """Have all changes of the answer at this tick of the current step one sign? Only True is certain."""
         if not self._is_monotone or self._ticks is None:
             return False
         signs: set[int] = set()

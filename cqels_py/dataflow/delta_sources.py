@@ -91,7 +91,7 @@ class OperatorNode(SharedSource):
 class ChangelogInput(SharedSource):
     """Where the changelog of another dataflow is read.
 
-    `current`: its changes at the ticks at hand, where these are the ticks of the other dataflow. Otherwise changes wait here until
+    `current`: its changes at the current ticks, where these are the ticks of the other dataflow. Otherwise changes wait here until
     the instant of their tick has ended: the last tick at that instant is theirs. `instants` (n), `signs` (n), `columns` (width, n)
     are those that wait, in order.
     """

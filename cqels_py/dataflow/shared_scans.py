@@ -28,7 +28,7 @@ class StepCache(Protocol):
 class SharedScans:
     """One clock, one router and the sub-plans of the queries that are attached.
 
-    `shared_subplans`: the sources that more than one query may read, by their fingerprint. `caches`: of the step at hand.
+    `shared_subplans`: the sources that more than one query may read, by their fingerprint. `caches`: of the current step.
     """
 
     def __init__(

@@ -234,7 +234,7 @@ def _text(tag: int, hi: int, lo: int, scale: int, real: float) -> str | None:
 
 
 def _duration_text(tag: int, value: Fraction) -> str | None:
-    """The literal of so many months or seconds; None where it has more digits than a duration can have."""
+    """The literal of a number of months or seconds; None where it has more digits than a duration can have."""
     nothing = Fraction(0)
     try:
         if tag == kernel.DEFERRED_YEAR_MONTH:

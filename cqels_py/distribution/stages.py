@@ -78,7 +78,7 @@ def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
             f"{names}: another value each time, and Spark, which repeats a micro-batch after a failure, could not deliver the same "
             "results again: run the query without Spark, or give each result a name of its terms, as IRI(CONCAT(…))"
         )
-    reason = global_window(plan) or ("" if any(scans_of(plan.root)) else "no triple pattern is asked of a stream")
+    reason = global_window(plan) or ("" if any(scans_of(plan.root)) else "no triple pattern is over a stream")
     if partitions == 1 or reason:
         return (PlannedStage(plan.root, 1, reason=reason),)
     cuts = [cut for cut in _cuts(plan, partitions) if cut.shares.axes]

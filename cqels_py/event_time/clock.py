@@ -451,7 +451,7 @@ class TickClock(StateRecord):
         return np.arange(first, limit + 1, bounds.step, dtype=np.int64)
 
     def _grow_queues(self, elements: int) -> None:
-        """Room for the instants of so many elements."""
+        """Make room for the instants of the next elements."""
         room = self._queues.shape[1]
         first = self._ends[:, queue.EXPIRING + queue.AT].copy()
         used = (self._ends[:, queue.END] - first) % room
@@ -463,7 +463,7 @@ class TickClock(StateRecord):
         self._ends[:, queue.END], self._ends[:, queue.EXPIRING + queue.AT] = used, 0
 
     def _make_tick_room(self, due: int, others: int) -> None:
-        """Room for the ticks of a step: so many due instants of each delay, and so many other ticks."""
+        """Make room for the ticks of a step: the due instants of each delay, and other ticks."""
         self._due = np.empty((len(self._delays), due), np.int64)
         self._instants = np.empty(self._due.size + others, np.int64)
 

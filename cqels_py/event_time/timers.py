@@ -13,8 +13,8 @@ class EventTimers:
     """The timers that the operators of a dataflow have set. Each becomes a tick at the end of its instant.
 
     That tick comes once all elements of the instant are known, behind those of their arrivals, however the elements are batched.
-    `least_delay`: by so many microseconds, 1 at least, every timer is later than the tick at which it is set. Elements of as long
-    a time are processed together: of one instant at a time if it is 1. None: timers are set between two steps alone.
+    `least_delay`: the microseconds, 1 at least, by which every timer is later than the tick at which it is set. Elements within
+    this time are processed together: those of one instant if it is 1. None: timers are only set between two steps.
     """
 
     STATE = ("instants", "_passed")

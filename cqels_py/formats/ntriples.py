@@ -24,7 +24,7 @@ TIME_OF_LINE = "<urn:cqels:time>"
 """The property that gives the time of a line's document, if the document's graphs do not."""
 
 ELEMENT_BITS = 40
-"""The scope of an element's blank nodes is the document number of its source, then the element's number in so many bits."""
+"""The scope of an element's blank nodes is the document number of its source, then the element's number in this many bits."""
 
 _ROWS = 1 << 16
 _TERM = r'(<[^<>]*>|_:[^\s<>"]+?|"(?:[^"\\\n\r]|\\.)*+"(?:@[A-Za-z0-9-]+|\^\^<[^<>]*>)?)'

@@ -46,7 +46,7 @@ _A_FEW = 64
 _NAMES_SHOWN = 200
 """The number of characters of column names that a message shows: the first line of a file that is no table may be very long."""
 _SHORT = 20
-"""Values of up to so many characters are shown as literals."""
+"""The most characters of a value that is shown as a literal."""
 _STRINGS = (pa.string(), _LARGE_STRING)
 """Types that need no cast: their offsets have 32 or 64 bits."""
 _NOT_SOUND = (pa.ArrowException, OSError, MemoryError, ValueError, KeyError)

@@ -17,7 +17,7 @@ NO_TIME = np.iinfo(np.int64).min
 """Stands for a time that cannot be read."""
 
 FAR = 1 << 62
-"""Times are less than so many microseconds from the epoch, so that sums of two stay within 64 bits."""
+"""Times are less than this many microseconds from the epoch, so that sums of two stay within 64 bits."""
 
 GENERATED_AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
 """The predicate of the default-graph triple that gives an event graph's time."""

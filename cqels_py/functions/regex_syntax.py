@@ -96,7 +96,7 @@ class Cost:
         return Cost(1, 1, max(growth, 2), length)
 
     def longest(self, steps: int, most: int) -> int:
-        """The greatest length, up to `most`, of a text on which the part takes at most so many steps; -1 if there is none."""
+        """The greatest length, up to `most`, of a text on which the part takes at most this many steps; -1 if there is none."""
 
         def size(n: int) -> float:
             return log(self.constant * max(self.length, 1)) + n * log(self.growth) + self.degree * log(n + 1)

@@ -197,7 +197,7 @@ def parse_template(template: str) -> tuple[tuple[str, str], ...]:
 
 
 def expander(template: str, groups: int) -> Callable[[Match], str]:
-    """The function from a match to its replacement, for a pattern with so many groups."""
+    """The function from a match to its replacement, for a pattern with this number of groups."""
     parts = [part for text, digits in parse_template(template) for part in (text, _reference(digits, groups))]
 
     def expanded(match: Match) -> str:

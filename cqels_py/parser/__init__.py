@@ -6,7 +6,7 @@
                FROM NAMED STREAM <s> [RANGE 5s STEP 1s]              asked by GRAPH <s> {…}
 
 In CQELS-QL a window is a bag, in the others a graph; C-SPARQL delivers RSTREAM, the others ISTREAM. In C-SPARQL
-patterns outside of GRAPH are asked of all windows and the static data together, in the others of the static data.
+patterns outside of GRAPH are matched against all windows and the static data together, in the others against the static data.
 
 In the brackets stands one of
 

@@ -54,7 +54,7 @@ def lift_long_lists(tokens: Sequence[Token], prologue: Prologue) -> LongLists:
 
 
 def _values(found: LongLists, tokens: Sequence[Token], at: int, prologue: Prologue) -> int:
-    """VALUES ?v { … } or VALUES (?v …) { (…) … }, from behind the word; where to go on."""
+    """VALUES ?v { … } or VALUES (?v …) { (…) … }, from behind the word; returns the position after it."""
     single = tokens[at].kind is Kind.VARIABLE
     width = 1
     if not single:

@@ -116,7 +116,7 @@ class PatternReader:
         return self._over_merged(paths.join(found))
 
     def _over_merged(self, pattern: Pattern) -> Pattern:
-        """C-SPARQL: outside of GRAPH a pattern is asked of all FROM STREAM windows and the static data together."""
+        """C-SPARQL: outside of GRAPH a pattern is matched against all FROM STREAM windows and the static data together."""
         merged = tuple(self._around.lifted.merged)
         if not merged or self._inside is not None or pattern == nodes.BGP(()):
             return pattern

@@ -152,7 +152,7 @@ def shared_with(mine: list[Pattern], others: list[Pattern]) -> Needed:
 
 
 def reads_no_stream(pattern: Pattern) -> bool:
-    """Is a pattern asked of static data alone?"""
+    """Is a pattern over static data alone?"""
     match pattern:
         case Window() | WindowVariable() | Match() | EventJoin():
             return False

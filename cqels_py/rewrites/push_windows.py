@@ -2,9 +2,9 @@
 
     Window(w, Filter(Join(BGP a, BGP b), c))  →  Filter(Join(Window(w, BGP a), Window(w, BGP b)), c)
 
-Patterns inside EXISTS are asked of the same window, as SPARQL has it for the active graph. The same holds for GRAPH; where it would
+Patterns inside EXISTS are over the same window, as in SPARQL for the active graph. The same holds for GRAPH; where it would
 make a difference that the variable of GRAPH ?g is bound inside already, graph_by_graph has been there before. GRAPH in a window is
-asked of the window's own graphs:
+matched against the window's own graphs:
 
     Window(w, Join(Graph(?g, BGP a), BGP b))  →  Join(Window(w, BGP a, ?g), Window(w, BGP b))
 """

@@ -1,6 +1,6 @@
 """The rewrites of the algebra, in order: functions from pattern to pattern that leave a query's answers as they are.
 
-The planner depends on the required ones: afterwards only basic graph patterns and paths are asked of windows and graphs. Without
+The planner depends on the required ones: afterwards only basic graph patterns and paths are over windows and graphs. Without
 the optional ones plans are larger or slower.
 """
 

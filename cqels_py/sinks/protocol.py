@@ -21,6 +21,6 @@ class Sink(Protocol):
     def commit(self) -> object:
         """Flush, and make the written results durable, as far as the sink can.
 
-        Returns the position from which a run that is interrupted later would go on, such as the length of a file, or None.
+        Returns the position from which a run that is interrupted later would continue, such as the length of a file, or None.
         """
         ...

@@ -50,7 +50,7 @@ def open_source(
 
     `location`: a path (also compressed: .gz, .zst) or "-" for standard input, which is N-Quads unless `format` (an ending
     without the point) says otherwise. `time_predicate`: an IRI. `on_error`: "stop" raises DataError at malformed input, after
-    the elements before it; "skip" gives it to `report` and goes on. UsageError for a file that is not there or whose format is
+    the elements before it; "skip" gives it to `report` and continues. UsageError for a file that is not there or whose format is
     not known. An element that lost a malformed line keeps its other triples. `blank_nodes`: the scope of their labels.
     `graphs`: the names of elements' graphs are asked for. `contexts`: those that JSON-LD may name by IRI.
     `on_questionable_time`: see `Reading`.

@@ -1,4 +1,4 @@
-"""Reading ahead: a second thread parses the next elements while the engine evaluates those at hand.
+"""Reading ahead: a second thread parses the next elements while the engine evaluates the current ones.
 
 The reader holds the dictionary's lock while it parses a batch, so other threads that enter or release terms wait for it. Looking up
 a term of a batch that has been passed on needs no lock.

@@ -37,9 +37,9 @@ _KEYS_ROOM, _USED_PART = 1.8, 0.65
 _SMALL_TABLE, _SMALL_KEYS_ROOM, _SMALL_USED_PART = 1 << 16, 4, 0.4
 """A table of no more entries than these takes so little memory that it gets more room, with keys nearer to their home slots."""
 _TURNOVER_ROOM = 1.25
-"""Room for so many times the keys that have lost all leaves since a table was last purged: the faster keys change, the more."""
+"""A table gets room for this many times the keys that lost all leaves since the last purge: the faster keys change, the more."""
 _RINGS_PART = 8
-"""The memory of rings grows by one part in so many: it is the largest array of a join whose keys have many mappings each."""
+"""The memory of rings grows by this fraction (1/n): it is the largest array of a join whose keys have many mappings each."""
 _SLOTS_ROOM, _IDS_ROOM, _FEW_PLACES = 2.3, 1.7, 1 << 20
 """If rings have this many times the places that they need, their memory is compacted instead of enlarged. Rings of ids take twice
 as much and have more members each, so compacting pays sooner. With few places it does not pay, as full rings soon grow again."""

@@ -116,7 +116,7 @@ class KeySums(StateRecord):
             self._show()
 
     def ensure(self, keys: int, rows: int) -> None:
-        """Make room for so many new keys and rows."""
+        """Make room for new keys and rows."""
         if self.keys.ensure(keys):
             self._grow_keys()
         if not self._row_is_key and self.rows.ensure(rows):

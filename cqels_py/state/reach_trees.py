@@ -69,7 +69,7 @@ class ReachTrees(StateRecord):
         return int(self.cursor[kernel.LIVE])
 
     def ensure(self, rows: int) -> None:
-        """Make room for so many new edges, and for their ends."""
+        """Make room for `rows` new edges, and for their ends."""
         if self.edge_index.ensure(rows):
             self.edges = _grown(self.edges, self.edge_index.capacity * layout.EDGE_FIELDS)
         if self.node_index.ensure(2 * rows):

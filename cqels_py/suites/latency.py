@@ -42,7 +42,7 @@ Push = Callable[[int, int], None]
 
 
 def measure(task: Task, measured: Measured, *, seconds: float = SECONDS) -> None:
-    """Fill in the latencies at `SHARE_OF_MOST` of the measured rate, over about so many seconds at the end of the stream."""
+    """Fill in the latencies at `SHARE_OF_MOST` of the measured rate, over about `seconds` seconds at the end of the stream."""
     assert measured.triples_per_second is not None
     rate = SHARE_OF_MOST * measured.triples_per_second
     paced = int(min(measured.elements / 2, rate * seconds * measured.elements / max(measured.triples, 1)))
@@ -89,7 +89,7 @@ class _Texts:
         self.data = np.frombuffer(data.tobytes() or b"\0", np.uint8)
 
     def due(self, rate: float) -> Seconds:
-        """The times at which elements are due, at so many triples per second."""
+        """The times at which elements are due, at `rate` triples per second."""
         return self.first[1:] / rate
 
 

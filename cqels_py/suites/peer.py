@@ -17,7 +17,7 @@ SECONDS = 2.0
 
 
 class Peer:
-    """Takes elements instead of the contents, until it has worked for so many seconds."""
+    """Takes elements instead of the contents, until it has worked for `seconds` seconds."""
 
     def __init__(self, question: PeerQuery, contents: Contents, seconds: float = SECONDS) -> None:
         self._question = question

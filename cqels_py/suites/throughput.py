@@ -99,7 +99,7 @@ class _Samples:
             self.take(passed, statistics.triples)
 
     def take(self, passed: float, triples: int) -> None:
-        """Take a sample, so many seconds after the start."""
+        """Take a sample, `passed` seconds after the start."""
         size = self._size()
         self.greatest = max(self.greatest, size)
         self.kept.append((round(passed, 4), triples, round(size, 1)))

@@ -16,14 +16,14 @@ _QUERY = "SELECT ?s {{ STREAM <http://ex.org/s> [RANGE 1s] {{ ?s <http://ex.org/
     [
         (
             'FILTER(REGEX(?o, "(a"))',
-            "REGEX is an error whatever it is asked of: the regular expression '(a': a group is",
+            "REGEX is an error for every argument: the regular expression '(a': a group is",
         ),
-        ('FILTER(!REGEX(STR(?o), "a", "w"))', "REGEX is an error whatever it is asked of: unknown flags 'w'"),
+        ('FILTER(!REGEX(STR(?o), "a", "w"))', "REGEX is an error for every argument: unknown flags 'w'"),
         (
             'BIND(REPLACE(?o, "a**", "b") AS ?x)',
-            "REPLACE is an error whatever it is asked of: the regular expression 'a**'",
+            "REPLACE is an error for every argument: the regular expression 'a**'",
         ),
-        ('FILTER EXISTS { ?s ?p ?x FILTER REGEX(?x, "[") }', "REGEX is an error whatever it is asked of: the regular"),
+        ('FILTER EXISTS { ?s ?p ?x FILTER REGEX(?x, "[") }', "REGEX is an error for every argument: the regular"),
     ],
 )
 def test_what_is_no_regular_expression_is_told(clause: str, expected: str) -> None:

@@ -34,7 +34,7 @@ PREFIX = "PREFIX : <http://ex.org/> "
 )
 def test_a_stream_that_is_asked_as_a_graph_is_told_of(text: str, instead: str) -> None:
     (warning,) = stray_graphs(parse(PREFIX + text))
-    assert warning.startswith("GRAPH <http://ex.org/s> asks static data of that name")
+    assert warning.startswith("GRAPH <http://ex.org/s> reads static data of that name")
     assert instead in warning
 
 

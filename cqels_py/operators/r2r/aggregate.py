@@ -268,7 +268,7 @@ class GroupBy(StateRecord):
             self._grow_groups()
 
     def make_notes(self, rows: int) -> None:
-        """Room for chunks of so many rows."""
+        """Make room for chunks of `rows` rows."""
         fields = OF_INPUT.item() + (self._inputs if self._joins else 0)
         self._noted, self._rows, self._notes = rows, np.zeros((4, rows), np.int64), np.zeros((fields, rows), np.int64)
         values = len(self._aggregates) * rows
@@ -283,7 +283,7 @@ class GroupBy(StateRecord):
         self._queue = grown
 
     def make_room(self, groups: int) -> None:
-        """Room for so many new groups; no group may wait for delivery."""
+        """Make room for new groups; no group may wait for delivery."""
         if self.index.ensure(groups):
             self._grow_groups()
 
@@ -292,7 +292,7 @@ class GroupBy(StateRecord):
         self._distinct_values.ensure(self._noted)
 
     def reserve_notes(self, rows: int) -> None:
-        """Make room for the notes of a chunk of so many rows. Notes of an exceptionally large tick are not kept for
+        """Make room for the notes of a chunk of `rows` rows. Notes of an exceptionally large tick are not kept for
         ever."""
         room = self._noted
         if rows <= room <= _MOST_NOTES:
@@ -305,7 +305,7 @@ class GroupBy(StateRecord):
         self._terms.grow([RunsOf(form, self._words, self._group_words, at) for form, at in self._kept_terms])
 
     def reserve_deferred(self, rows: int) -> None:
-        """Room for the values of so many rows that are computed later. That of an exceptionally large delta is not kept for
+        """Make room for the values of `rows` rows that are computed later. That of an exceptionally large delta is not kept for
         ever."""
         room = max(_FEW, rows)
         if self._deferring < room or self._deferring > 4 * room:

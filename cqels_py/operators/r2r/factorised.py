@@ -205,7 +205,8 @@ class _Contributions(StateRecord):
     """Room for changes of contributions (see kernels/aggregates/factorised.py), at least those of a tick, which are
     aggregated together.
 
-    `wide`: room for so many accumulators, for sums that do not fit the columns; 0 if all aggregates are MIN and MAX.
+    `wide`: the number of accumulators for which there is room, for sums that do not fit the columns; 0 if all aggregates
+    are MIN and MAX.
     """
 
     _tick = StateArray[np.int32](record.OUT_TICK)

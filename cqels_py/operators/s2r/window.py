@@ -143,7 +143,7 @@ class SlidingWindow(LeafBuffer):
         return Delta(tick[:made], sign[:made], changed)
 
     def _make_scratch(self, changes: int, arrived: int) -> None:
-        """Room for the work of one step with so many changes."""
+        """Make the work memory for one step."""
         self._expiring_points, self._ticks = np.empty(changes, INT64), np.empty(2 * (changes + arrived), INT32)
 
 
