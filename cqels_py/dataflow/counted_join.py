@@ -27,6 +27,7 @@ from cqels_py.operators.s2r.window import Timer
 from cqels_py.plan.nodes import CountedJoin, CountedSource
 from cqels_py.state.counted_state import CountedState
 from cqels_py.state.open_instant import OpenInstant
+from cqels_py.terms.layout import TAG_DECIMAL, TAG_INTEGER, TAG_SHIFT, VALUE_BITS, XSD
 
 Int64 = npt.NDArray[np.int64]
 Columns = dict[str, Int64]
@@ -137,6 +138,7 @@ class CountedJoinScan(SharedSource):
             *(each for source in conditions for each in source),
         )
         self._statics = tuple(statics)
+        self._dictionary = dictionary
         self._width = max(len(source.columns) for source in node.sources)
         program = counted_program(node)
         self._state = CountedState(
@@ -183,8 +185,27 @@ class CountedJoinScan(SharedSource):
         return self._results
 
     def _counts(self) -> Int64:
+        """How often each row comes."""
         counts = self._made[:, kernel.OUT_COUNT]
-        return np.ones(len(counts), np.int64) if self.node.once else counts
+        if self.node.once:
+            return np.ones(len(counts), np.int64)
+        return np.where(self._have_weights(), 1, counts) if self.node.weight else counts
+
+    def _have_weights(self) -> npt.NDArray[np.bool_]:
+        """Does a row come once, with its weight?"""
+        found = np.ones(len(self._made), np.bool_)
+        for name in self.node.summed:
+            tag = (self._made[:, kernel.OUT_VALUES + self.node.output.index(name)] >> TAG_SHIFT) & 15
+            found &= (tag == TAG_INTEGER) | (tag == TAG_DECIMAL)
+        return found
+
+    def _weights(self) -> Int64:
+        """The weights of the rows, as terms."""
+        counts = np.where(self._have_weights(), self._made[:, kernel.OUT_COUNT], 1)
+        found = (np.int64(TAG_INTEGER) << np.int64(TAG_SHIFT)) | counts
+        for row in np.flatnonzero(counts >= 1 << (VALUE_BITS - 1)).tolist():
+            found[row] = self._dictionary.encode_one(f'"{counts[row]}"^^<{XSD}integer>')
+        return found
 
     def _advance(self, routed: RoutedBatch) -> Int64:
         if len(routed.batch):
@@ -222,6 +243,8 @@ class CountedJoinScan(SharedSource):
         made, left = self._made, self._counts().copy()
         tick = ticks_of(ticks, np.ascontiguousarray(made[:, kernel.OUT_TIME]))
         columns = made[:, kernel.OUT_VALUES :].T
+        if self.node.weight:
+            columns = np.vstack([columns, self._weights()])
         first = 0
         while first < len(made):
             ends = np.minimum(np.cumsum(np.minimum(left[first : first + BLOCK_ROWS], BLOCK_ROWS)), 2 * BLOCK_ROWS)

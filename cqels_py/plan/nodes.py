@@ -403,6 +403,8 @@ class CountedJoin:
 
     `sources` are in an order in which none is later than one before it. `statics`: static relations. `once`: it does not matter how
     often a row is there. `bounded`: variables of the output that are bounded, each with the number of its values, if it is known.
+    `weight`: a column with the number of combinations that a row stands for; rows in which one of the variables `summed` is no
+    integer or decimal come that often, with the weight 1. "": all rows do, without the column.
     """
 
     sources: tuple[CountedSource, ...]
@@ -412,10 +414,12 @@ class CountedJoin:
     output: tuple[str, ...]
     once: bool = False
     bounded: tuple[tuple[str, int | None], ...] = ()
+    weight: str = ""
+    summed: tuple[str, ...] = ()
 
     @property
     def variables(self) -> tuple[str, ...]:
-        return self.output
+        return (*self.output, self.weight) if self.weight else self.output
 
     @property
     def events(self) -> tuple[PlannedEvent, ...]:

@@ -4,36 +4,54 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rdflib import Variable
+
 from cqels_py.algebra.nodes import Event, EventJoin, Extend, Filter, NaryJoin, Pattern, Project, Reduced, Union
 from cqels_py.algebra.variables import expression_variables, variables_of_event
-from cqels_py.plan.nodes import EventMemory, EventRows, Node, Rows, UnionRows
+from cqels_py.plan.nodes import CountedJoin, EventMemory, EventRows, FilterRows, Node, Rows, UnionRows
 from cqels_py.planner.counted_joins import Decision, decide
 from cqels_py.planner.event_groups import MOST_ALTERNATIVES, alternatives
 from cqels_py.planner.matches import planned_event
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import project
+from cqels_py.planner.weighted_groups import with_weights
 
 _NEVER = "no combination of times or values can satisfy the conditions of the EVENT blocks: there will be no results"
 
 
 def event_join(planner: Planning, group: EventJoin, needed: Needed) -> Node:
     """The node of the events of a group: their join over all elements ever."""
-    if group.events and len(group.events) == 1 and group.events[0].window in planner.kept_rows:
+    if len(group.events) == 1 and group.events[0].window in planner.kept_rows:
         return _rows(planner, group.events[0], needed)
+    weights = sorted(needed & planner.weights)
+    needed -= planner.weights
     parts = [decide(planner, part, needed) for part in alternatives(group)]
     memory = _memory(planner, group, parts)
     planner.event_memory.append(memory)
     if not memory.is_bounded:
         planner.kept_rows.update(event.window for event in group.events)
-        return planner.plan(_of_all_rows(group), needed)
-    nodes = [part.node for part in parts if part.node is not None]
+        return with_weights(planner.plan(_of_all_rows(group), needed), list(map(str, weights)))
     known = frozenset().union(*(part.variables for part in parts))
     columns = tuple(sorted(str(v) for v in needed if str(v) in known))
+    nodes = [_weighted(planner, part.node, weights) for part in parts if part.node is not None]
+    columns = (*columns, *map(str, weights))
     if not nodes:
         planner.warnings.append(_NEVER)
         return Rows(columns, ())
     nodes = [project(node, columns) for node in nodes]
     return nodes[0] if len(nodes) == 1 else UnionRows(tuple(nodes), columns)
+
+
+def _weighted(planner: Planning, node: Node, weights: list[Variable]) -> Node:
+    """The counted join below filters gives its rows with their weight."""
+    if not weights:
+        return node
+    if isinstance(node, FilterRows):
+        return replace(node, input=_weighted(planner, node.input, weights))
+    assert isinstance(node, CountedJoin)
+    (weight,) = weights
+    summed = tuple(name for name in node.output if Variable(name) in planner.summed)
+    return replace(node, weight=str(weight), summed=summed)
 
 
 def passes_rows(pattern: Pattern) -> bool:

@@ -10,11 +10,15 @@ from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import GroupRows, Node, NumberRows, PlannedAggregate
 from cqels_py.planner.planning import Planning
 from cqels_py.planner.rows import project, with_columns
+from cqels_py.planner.weighted_groups import weighted_groups
 
 _AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
 
 
 def grouped(planner: Planning, group: Group) -> Node:
+    weighted = weighted_groups(planner, group)
+    if weighted is not None:
+        return weighted
     pattern = group.pattern
     number = planner.fresh("number") if any(_counts_rows(call) for _, call in group.aggregates) else None
     aggregates: list[PlannedAggregate] = []

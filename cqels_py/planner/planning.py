@@ -23,7 +23,8 @@ class Planning(ABC):
     `bags`: the same triple twice in a window counts twice. `without`: choices that are left out (`rules.CHOICES`).
     `warnings`: messages about expensive operators, and clauses without effect. `event_memory`: verdicts of joins of events;
     `kept_rows`: windows of events whose rows are all kept, and `kept_events`: the numbers of those that say [ALL].
-    `once`: it does not matter how often a row is there.
+    `once`: it does not matter how often a row is there. `weights`: columns with the number of rows that a row stands for, and
+    `summed`: the variables that are multiplied by them.
     """
 
     def __init__(self, query: ContinuousQuery, streams: StreamTable, without: Collection[str] = ()) -> None:
@@ -35,6 +36,8 @@ class Planning(ABC):
         self.kept_rows: set[URIRef] = set()
         self.kept_events: set[int] = set()
         self.once = False
+        self.weights: set[Variable] = set()
+        self.summed: set[Variable] = set()
         self._fresh = 0
         self._shared = 0
         self._nodes: list[Node] = []

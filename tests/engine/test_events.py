@@ -91,6 +91,36 @@ def test_drawn_queries_against_the_oracle(seed):
         pytest.skip("more combinations than the oracle tries")
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_drawn_aggregates_against_the_oracle(seed):
+    random = Random(seed)
+    text, elements = EventDrawer(random).aggregates(), drawn_elements(random, random.choice((8, 14, 20)))
+    streams = compile_query(text).plan.streams
+    try:
+        assert_engine_right(text, [e for e in elements if str(e.stream) in streams], STATIC, batches=(2, None))
+    except TooManyPairs:
+        pytest.skip("more combinations than the oracle tries")
+
+
+def test_a_million_million_results_are_counted_without_being_made():
+    blocks = " ".join(f"EVENT ON :{stream} {{ ?x{stream} :n ?{stream} }}" for stream in "stuv")
+    text = f"{PREFIX}SELECT (COUNT(*) AS ?n) (SUM(?s) AS ?sum) (AVG(?s) AS ?mean) WHERE {{ {blocks} FILTER(?s IN (1, 3)) }}"
+    engine = cqels.Engine(batch=5000)
+    query = engine.register(text)
+    for number in range(1000):
+        for stream in "stuv":
+            triple = (f"<{EX}e>", f"<{EX}n>", f'"{1 + 2 * (number % 2)}"^^<{XSD}integer>')
+            engine.push(f"{EX}{stream}", [triple], time=START + number)
+    engine.finish()
+    *_, last = query.results()
+    assert {name: str(term) for name, term in last.bindings.items()} == {
+        "n": "1000000000000",
+        "sum": "2000000000000",
+        "mean": "2",
+    }
+    assert str(cqels.analyse(text).memory).startswith("bounded: at most ")
+
+
 def test_drawn_queries_are_mostly_counted():
     texts = [EventDrawer(Random(seed)).text() for seed in range(60)]
     assert sum(bool(counted(text)) for text in texts) > 20

@@ -13,6 +13,10 @@ SECOND = 1_000_000
 START = 1_704_067_200 * SECOND
 STREAMS = ("s", "t", "u", "v")
 _PREFIXES = f"PREFIX : <{EX}>\nPREFIX xsd: <{XSD}>\n"
+AGGREGATES = (
+    *("COUNT(*)", "COUNT(?n0)", "SUM(?n0)", "AVG(?n0)", "MIN(?n0)", "MAX(?n1)", "SUM(?n1)", "COUNT(?name)"),
+    *("COUNT(DISTINCT ?n0)", "SUM(DISTINCT ?n1)", "SUM(?n0 * 2)", "SAMPLE(?n0)", "GROUP_CONCAT(?n0)"),
+)
 KEYS = ("k0", "k1", "k2")
 STATIC = Static(
     [
@@ -49,7 +53,18 @@ class EventDrawer:
         self._most = most
         self._all = " [ALL]" if all_rows else ""
 
+    def aggregates(self) -> str:
+        """A query with aggregates over groups, or over all rows."""
+        random = self._random
+        body = self.text().partition("WHERE")[2]
+        keys = " ".join(name for name in ("?n1", "?k", "?k1", "?name") if f"{name} " in body and random.random() < 0.4)
+        chosen = random.sample(AGGREGATES, random.randint(1, 3))
+        columns = " ".join(f"({each} AS ?a{number})" for number, each in enumerate(chosen))
+        having = " HAVING (COUNT(*) > 1)" if random.random() < 0.1 else ""
+        return f"{_PREFIXES}SELECT {keys} {columns} WHERE{body}{f' GROUP BY {keys}' if keys else ''}{having}"
+
     def text(self) -> str:
+        """A query that selects some of the variables."""
         random = self._random
         if random.random() < 0.1:
             pattern = f"{{ {self._group(2)} }} UNION {{ {self._group(2)} }}"
