@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cqels_py.event_time.windows import NEVER
 from cqels_py.kernels.joins import counted as kernel
-from cqels_py.plan.nodes import CountedColumn, CountedJoin, CountedStep
+from cqels_py.plan.nodes import CountedColumn, CountedJoin, CountedSet, CountedStep
 
 Int64 = npt.NDArray[np.int64]
 _OPERATORS = {
@@ -34,19 +34,22 @@ def counted_program(node: CountedJoin) -> CountedProgram:
     """The program of a plan's node."""
     indexes = _indexes(node)
     steps, steps_of, equal, compared, copied = _steps(node, indexes)
-    sets: list[tuple[int, int, int]] = []
+    sets: list[tuple[int, ...]] = []
     spans: list[tuple[int, int]] = []
     columns: list[int] = []
+    better: list[int] = []
     for number, each in enumerate(node.sets):
         first = len(spans)
         for index in indexes[number]:
             spans.append((len(columns), len(columns) + len(index)))
             columns += index
-        sets.append((len(each.columns), first, len(spans)))
+        sets.append((len(each.columns), first, len(spans), len(better), _keyed(each)))
+        better += [column.better for column in each.columns]
     return CountedProgram(
         (
             _table(steps, kernel.STEP_FIELDS), np.array(steps_of, np.int64), _table(equal, 2), _table(compared, 3),
             _table(copied, 4), _table(sets, kernel.SET_FIELDS), _table(spans, 2), np.array([*columns, 0], np.int64),
+            np.array([*better, 0], np.int64),
             np.array([*(NEVER if each.until is None else each.until for each in node.sets), NEVER], np.int64),
         ),
         max((len(each.columns) for each in node.sets), default=0),
@@ -55,14 +58,19 @@ def counted_program(node: CountedJoin) -> CountedProgram:
     )  # fmt: skip
 
 
+def _keyed(counted: CountedSet) -> int:
+    """The number of columns that are no best values."""
+    return sum(column.better == 0 for column in counted.columns)
+
+
 def _table(rows: Iterable[Sequence[int]], width: int) -> Int64:
     found = list(rows)
     return np.array(found, np.int64).reshape(len(found), width)
 
 
 def _indexes(node: CountedJoin) -> list[list[tuple[int, ...]]]:
-    """The indexes of each set by their columns: by all of them, and by those that steps compare."""
-    found = [[tuple(range(len(each.columns)))] for each in node.sets]
+    """The indexes of each set by their columns: by all that are no best values, and by those that steps compare."""
+    found = [[tuple(range(_keyed(each)))] for each in node.sets]
     for step in node.steps:
         columns = tuple(column for _, column in step.equal)
         if step.start >= 0 and columns not in found[step.start]:

@@ -341,12 +341,14 @@ class CountedColumn:
     """A column of rows or counters: the terms of a variable, or (`exact` False) the places of its numbers among the integers.
 
     The place of an integer n is 2 n, that of a number between n and n + 1 is 2 n + 1. `low`, `high`: all places beyond are one.
+    `better`: -1 (1) if a counter with a less (greater) place makes all results that another one makes, which is then left out.
     """
 
     variable: str
     exact: bool
     low: int | None = None
     high: int | None = None
+    better: int = 0
 
 
 @dataclass(frozen=True, slots=True)

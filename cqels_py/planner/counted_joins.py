@@ -31,7 +31,7 @@ from cqels_py.planner.event_groups import (
     maybe_unbound,
     prepared,
 )
-from cqels_py.planner.event_sets import MOST_SOURCES, GroupFacts, SourceFacts, WaitingSet, waiting_sets
+from cqels_py.planner.event_sets import MOST_SOURCES, GroupFacts, KeptVariable, SourceFacts, WaitingSet, waiting_sets
 from cqels_py.planner.expressions import compile_expression
 from cqels_py.planner.matches import planned_event
 from cqels_py.planner.number_ranges import Order, Ranges
@@ -124,7 +124,14 @@ class _Decider:
             if finite and source.until is not None:
                 for name in map(str, source.variables):
                     counts.setdefault(name, None)
-        return GroupFacts(tuple(sources), tuple(self._compared.orders), self._ranges, counts, frozenset(self._output))
+        return GroupFacts(
+            tuple(sources),
+            tuple(self._compared.orders),
+            self._ranges,
+            counts,
+            frozenset(self._output),
+            self._planner.once,
+        )
 
     def _sets(self, assumed: Iterable[str] = (), *, finite: bool) -> list[WaitingSet]:
         sets = waiting_sets(self._facts(assumed, finite=finite), self._name)
@@ -178,12 +185,15 @@ class _Decider:
         return "one for each combination of values" if each.most is None or each.most > _LARGEST else str(each.most)
 
     def _by(self, each: WaitingSet) -> str:
-        names = [self._range_text(kept.variable, kept.columns) for kept in each.kept]
+        names = [self._range_text(kept) for kept in each.kept]
         return f" by {', '.join(names)}" if names else ""
 
-    def _range_text(self, name: str, columns: tuple[CountedColumn, ...]) -> str:
+    def _range_text(self, kept: KeptVariable) -> str:
+        name, columns = kept.variable, kept.columns
         low, high = self._ranges.low(name), self._ranges.high(name)
         values = self._values.get(name, ANY)
+        if kept.best:
+            return f"the {'least' if kept.best < 0 else 'greatest'} ?{name}"
         text = f"?{name}"
         if values.integer and low is not None and high is not None:
             text += f" ({-(-low // 2)}..{high // 2})"
@@ -275,7 +285,8 @@ class _Decider:
         tables = tuple(
             CountedSet(
                 tuple(sorted(number[s] for s in each.sources)),
-                tuple(column for kept in each.kept for column in kept.columns),
+                # Columns of which only the best value counts come last.
+                tuple(sorted((c for kept in each.kept for c in kept.columns), key=lambda column: column.better != 0)),
                 each.until,
                 None if each.most is None or each.most > _LARGEST else each.most,
             )

@@ -4,13 +4,14 @@ A combination of rows of some of a group's sources waits for rows of the others.
 which all earlier sources are, too. Of a combination only the values matter that the result or a comparison with a source outside of
 its set needs (after Schiff and Özçep, "Bounded-memory criteria for streams with application time", whose criterion is stricter).
 There are boundedly many if each of these variables is bounded, or only compared by order with others, where either of the two
-has a least and either a greatest value: then all values beyond these are one.
+has a least and either a greatest value: then all values beyond these are one. Where it does not matter how often a row is there,
+of a variable that is only compared in one direction the best value is enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from cqels_py.plan.nodes import CountedColumn
@@ -33,7 +34,8 @@ class GroupFacts:
     """What is known of a group of sources.
 
     `orders`: comparisons between variables of different sources that do not follow from others. `counts`: the bounded variables,
-    with the number of their values, or None. `output`: variables that are read above.
+    with the number of their values, or None. `output`: variables that are read above. `once`: it does not matter how often a row is
+    there.
     """
 
     sources: tuple[SourceFacts, ...]
@@ -41,6 +43,7 @@ class GroupFacts:
     ranges: Ranges
     counts: dict[str, int | None]
     output: frozenset[str]
+    once: bool = False
 
     def of(self, chosen: Sequence[int]) -> frozenset[str]:
         """The variables of some of the sources."""
@@ -49,12 +52,16 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True)
 class KeptVariable:
-    """A variable by which combinations of a set are kept. `reasons`: why, if it has unboundedly many values."""
+    """A variable by which combinations of a set are kept. `reasons`: why, if it has unboundedly many values.
+
+    `best`: -1 or 1 if it has unboundedly many values, of which only the least or greatest is kept.
+    """
 
     variable: str
     columns: tuple[CountedColumn, ...]
     count: int | None
     reasons: tuple[str, ...] = ()
+    best: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +100,35 @@ def _waiting(
 ) -> WaitingSet:
     mine, others = facts.of(chosen), facts.of(outside)
     kept = [_kept(facts, name, mine, outside, name_of) for name in sorted(mine) if _matters(facts, name, mine, others)]
+    kept = _beside_others(facts, chosen, kept)
     ends = [end for each in outside if (end := facts.sources[each].until) is not None]
     return WaitingSet(chosen, tuple(kept), min(ends, default=None))
+
+
+def _beside_others(facts: GroupFacts, chosen: tuple[int, ...], kept: list[KeptVariable]) -> list[KeptVariable]:
+    """Of sources that the order of times ties together only one best value is kept: pairs of two can be unboundedly many."""
+    found = list(kept)
+    for together in _tied(facts, chosen):
+        mine = facts.of(together)
+        best = [number for number, each in enumerate(kept) if each.best and each.variable in mine]
+        for number in best if len(best) > 1 else ():
+            others = " ".join(f"?{kept[other].variable}" for other in best if other != number)
+            found[number] = replace(kept[number], reasons=(f"is kept beside {others}, both without bounds",), best=0)
+    return found
+
+
+def _tied(facts: GroupFacts, chosen: tuple[int, ...]) -> list[list[int]]:
+    """The sources in groups that the order of their times connects."""
+    groups: list[list[int]] = []
+    for source in chosen:
+        touched = [
+            g
+            for g in groups
+            if any(o in facts.sources[source].earlier or source in facts.sources[o].earlier for o in g)
+        ]
+        groups = [g for g in groups if g not in touched]
+        groups.append([source, *(each for group in touched for each in group)])
+    return groups
 
 
 def _matters(facts: GroupFacts, name: str, mine: frozenset[str], others: frozenset[str]) -> bool:
@@ -112,6 +146,7 @@ def _kept(
     orders = _orders_outside(facts, name, mine)
     partners = [each for each in outside if name in facts.sources[each].variables]
     count: int | None = 1
+    best = 0
     if name in facts.output or partners:
         columns.append(CountedColumn(name, exact=True))
         if name in facts.counts:
@@ -132,10 +167,19 @@ def _kept(
                 count = _places(facts, name, least, greatest)
             elif name in facts.counts:
                 count = facts.counts[name]
+            elif facts.once and _direction(name, orders):
+                best = _direction(name, orders)
             else:
                 reasons += [_not_between(name, each) for each in orders if _open(ranges, name, each)]
-        columns.append(CountedColumn(name, exact=False, low=low, high=high))
-    return KeptVariable(name, tuple(columns), count, tuple(dict.fromkeys(reasons)))
+        better = 0 if columns or not facts.once else _direction(name, orders)
+        columns.append(CountedColumn(name, exact=False, low=low, high=high, better=better))
+    return KeptVariable(name, tuple(columns), count, tuple(dict.fromkeys(reasons)), best)
+
+
+def _direction(name: str, orders: Sequence[Order]) -> int:
+    """-1 if less values are better for all comparisons, 1 if greater ones are; 0: neither."""
+    found = {(-1 if name == order.left else 1) if order.operator.startswith("<") else 0 for order in orders}
+    return found.pop() if len(found) == 1 else 0
 
 
 def _first(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:

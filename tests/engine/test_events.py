@@ -178,6 +178,38 @@ def test_more_combinations_than_can_be_counted_end_the_run():
             engine.push(f"{EX}s", [(f"<{EX}e{second}>", f"<{EX}n>", '"1"')], time=START + second)
 
 
+def number(second, stream, value):
+    return element(second, stream, ("n", Literal(value)))
+
+
+ANY = f"""{PREFIX}SELECT DISTINCT (1 AS ?one) WHERE {{
+  EVENT ON :s {{ ?x :n ?a FILTER({INTEGER.format("a")}) }} EVENT ON :t AT ?j {{ ?y :n ?b }} EVENT ON :u AT ?k {{ ?z :n ?c }}
+  FILTER(?j > ?k && ?a < ?c)
+}}"""
+
+
+def test_distinct_needs_only_the_best_values():
+    assert str(cqels.analyse(ANY).memory).startswith(
+        "bounded: at most 4 counters: 1 for {s} by the least ?a, 1 for {u} by"
+    )
+    # The greater number at :u is not followed by an element of :t.
+    elements = [number(0, "u", 5), number(1, "t", 0), number(2, "u", 10), number(3, "s", 7)]
+    assert told(ANY, elements) == []
+    assert told(ANY, [*elements, number(4, "t", 0), number(5, "s", 1)]) == [(4, ["1"])]
+    random = Random(3)
+    many = [number(second, random.choice("stu"), random.randrange(10**6)) for second in range(400)]
+    assert [scan.counters for scan in scans_after(ANY, many)] == [4]
+
+
+def test_distinct_of_two_best_values_that_depend_on_each_other_is_not_shown_to_be_bounded():
+    text = ANY.replace(
+        "FILTER(?j > ?k", f"EVENT ON :v {{ ?w :n ?d FILTER({INTEGER.format('d')}) }} FILTER(?d < ?b && ?j > ?k"
+    )
+    verdict = cqels.analyse(text).memory
+    assert verdict.kind == "not shown to be bounded"
+    assert "?b is kept beside ?c, both without bounds" in verdict.blame[0]
+
+
 def test_match_in_strict_time_gives_the_same():
     a, b = (
         "EVENT ON :s AT ?i { ?x :n ?n0 ; :k ?k FILTER(?k = :k1) }",

@@ -4,6 +4,10 @@ A counter is an entry of a set: its values and how many combinations of rows hav
 has one or more indexes over its entries, each by some of its columns; index 0 is by all. Entries with the same hash of an index's
 values are linked, from the newest to the oldest; a link is entry * MOST_INDEXES + index + 1, 0 ends the list.
 
+Where only the best values of some columns matter (`BETTER`, behind the columns of index 0), an entry that another one with the same
+key dominates makes no result that the other does not make: it is overwritten, or marked by a counter of 0. Marked entries stay in
+their lists, for a new one with the same key.
+
 Rows of one instant come with later sources first: where a source has to be earlier, a row finds counters of earlier instants only.
 """
 
@@ -17,13 +21,14 @@ from cqels_py.kernels.structures.hashing import combine, mix
 
 MOST_INDEXES = 16
 # The program's arrays.
-STEPS, STEPS_OF, EQUAL, COMPARED, COPIED, SETS, INDEXES, INDEX_COLUMNS, UNTIL = range(9)
+STEPS, STEPS_OF, EQUAL, COMPARED, COPIED, SETS, INDEXES, INDEX_COLUMNS, BETTER, UNTIL = range(10)
 # The state's arrays.
 ENTRIES, LINKS, BUCKETS, SIZES, META, KEY = range(6)
 # A step. INDEX: that of the start by the columns of EQUAL.
 START, TARGET, INDEX, EQUAL_FROM, EQUAL_TO, COMPARED_FROM, COMPARED_TO, COPIED_FROM, COPIED_TO, STEP_FIELDS = range(10)
 # A set: its indexes are rows of INDEXES, which hold where their columns lie in INDEX_COLUMNS.
-WIDTH, INDEXES_FROM, INDEXES_TO, SET_FIELDS = range(4)
+# KEYED: so many columns are no best values.
+WIDTH, INDEXES_FROM, INDEXES_TO, BETTER_FROM, KEYED, SET_FIELDS = range(6)
 # A copied value: from the row (0) or the counter (1), the column, and the places beyond which all values are one.
 ORIGIN, COLUMN, LOW, HIGH = range(4)
 # An entry: its set, the counter, and the values.
@@ -97,6 +102,25 @@ def relink(program, state):
 
 
 @jit_flat
+def _dominates(program, state, set_, entry, reverse):
+    """Are the best values of an entry as good as those in KEY, or (`reverse`) those in KEY as good as the entry's?"""
+    entries, key, better = int64_rows(state, ENTRIES), int64s(state, KEY), int64s(program, BETTER)
+    sets = int64_rows(program, SETS)
+    for c in range(sets[set_, KEYED], sets[set_, WIDTH]):
+        ahead = (entries[entry, VALUES + c] - key[c]) * better[sets[set_, BETTER_FROM] + c]
+        if (ahead > 0) if reverse else (ahead < 0):
+            return False
+    return True
+
+
+@jit_flat
+def _write(entries, entry, set_, count, key, width):
+    entries[entry, SET], entries[entry, COUNT] = set_, count
+    for c in range(width):
+        entries[entry, VALUES + c] = key[c]
+
+
+@jit_flat
 def _add(program, state, set_, count):
     """Add to the counter of a set with the values in KEY. Returns 0, or OVERFLOW."""
     entries, links, key, meta = (
@@ -105,31 +129,44 @@ def _add(program, state, set_, count):
         int64s(state, KEY),
         int64s(state, META),
     )
-    width = int64_rows(program, SETS)[set_, WIDTH]
+    width, keyed = int64_rows(program, SETS)[set_, WIDTH], int64_rows(program, SETS)[set_, KEYED]
+    free = np.int64(-1)
     link = _find(program, state, set_, 0)
     while link != 0:
         entry, index = (link - 1) // MOST_INDEXES, (link - 1) % MOST_INDEXES
-        if index == 0 and entries[entry, SET] == set_:
-            same = True
-            for c in range(width):
-                if entries[entry, VALUES + c] != key[c]:
-                    same = False
-                    break
-            if same:
-                if meta[ONCE] != 0:
-                    return np.int64(0)
-                total = entries[entry, COUNT] + count
-                if total < 0:
-                    return np.int64(OVERFLOW)
-                entries[entry, COUNT] = total
-                return np.int64(0)
         link = links[entry, index]
+        if index != 0 or entries[entry, SET] != set_:
+            continue
+        same = True
+        for c in range(keyed):
+            if entries[entry, VALUES + c] != key[c]:
+                same = False
+                break
+        if not same:
+            continue
+        if entries[entry, COUNT] == 0:
+            free = entry
+        elif keyed < width:
+            if _dominates(program, state, set_, entry, False):
+                return np.int64(0)
+            if _dominates(program, state, set_, entry, True):
+                entries[entry, COUNT] = 0
+                free = entry
+        elif meta[ONCE] != 0:
+            return np.int64(0)
+        else:
+            total = entries[entry, COUNT] + count
+            if total < 0:
+                return np.int64(OVERFLOW)
+            entries[entry, COUNT] = total
+            return np.int64(0)
+    if free >= 0:
+        _write(entries, free, set_, count, key, width)
+        return np.int64(0)
     entry = meta[USED]
     meta[USED] += 1
     int64s(state, SIZES)[set_] += 1
-    entries[entry, SET], entries[entry, COUNT] = set_, count
-    for c in range(width):
-        entries[entry, VALUES + c] = key[c]
+    _write(entries, entry, set_, count, key, width)
     _link(program, state, entry)
     return np.int64(0)
 
@@ -139,7 +176,7 @@ def _agrees(program, state, row, step, entry):
     """Does an entry agree with a row?"""
     entries, steps = int64_rows(state, ENTRIES), int64_rows(program, STEPS)
     equal, compared = int64_rows(program, EQUAL), int64_rows(program, COMPARED)
-    if entries[entry, SET] != steps[step, START]:
+    if entries[entry, SET] != steps[step, START] or entries[entry, COUNT] == 0:
         return False
     for e in range(steps[step, EQUAL_FROM], steps[step, EQUAL_TO]):
         if row[ROW_VALUES + equal[e, 0]] != entries[entry, VALUES + equal[e, 1]]:
