@@ -82,7 +82,14 @@ def test_queries_are_parsed_in_their_dialects() -> None:
     from cqels_py.parser import parse
 
     queries = [parse(block) for block in blocks("sparql")]
-    assert [query.dialect.value for query in queries] == ["CQELS-QL", "RSP-QL", "C-SPARQL", "CQELS-QL", "CQELS-QL"]
+    assert [query.dialect.value for query in queries] == [
+        "CQELS-QL",
+        "RSP-QL",
+        "C-SPARQL",
+        "CQELS-QL",
+        "CQELS-QL",
+        "CQELS-QL",
+    ]
 
 
 def test_the_scripts_can_be_run() -> None:

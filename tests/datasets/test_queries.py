@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cqels_py as cqels
 from cqels_py.cli.demo import SCENARIOS, Scenario
 from cqels_py.cli.main import main
 
@@ -161,3 +162,122 @@ def test_the_final_delays_by_carrier_by_hand(tmp_path: Path) -> None:
         current[key] += 1 if result["sign"] == "+" else -1
     assert {carrier: (count, mean) for (carrier, count, mean), n in current.items() if n} == expected
     assert set(current.values()) <= {0, 1}
+
+
+# --- event patterns by hand ---------------------------------------------------------------------------------------------
+
+
+def pattern_events(stream: str) -> list[tuple[int, dict[str, str]]]:
+    """The events of a stream of the patterns: times, and the last parts of the terms by the names of the properties."""
+    from cqels_py.datasets import patterns
+
+    table = patterns.streams(DAYS)[patterns.BASE + stream].read_all().to_pydict()
+    events: dict[str, tuple[int, dict[str, str]]] = {}
+    for time, graph, predicate, term in zip(
+        table["time"], table["graph"], table["predicate"], table["object"], strict=True
+    ):
+        value = term.split('"')[1] if term.startswith('"') else term[1:-1].rsplit("/", 1)[-1]
+        events.setdefault(graph, (time, {}))[1][predicate[1:-1].rsplit("#", 1)[-1]] = value
+    return list(events.values())
+
+
+def test_card_fraud_by_hand(tmp_path: Path) -> None:
+    last: dict[str, tuple[int, str]] = {}
+    expected = []
+    for time, event in pattern_events("payments"):
+        card, amount = event["card"], float(event["amount"])
+        if amount > 500 and card in last and time - last[card][0] <= 3 * HOUR:
+            expected.append((card, last[card][1], event["amount"]))
+        if amount < 2:
+            last[card] = time, event["amount"]
+    found = [(row["card"], row["small"], row["large"]) for row in bindings(answer("patterns", "card-fraud", tmp_path))]
+    assert found == expected
+
+
+def test_potassium_by_hand(tmp_path: Path) -> None:
+    high: dict[str, tuple[int, str]] = {}
+    expected = []
+    for time, event in pattern_events("ward"):
+        patient = event["patient"]
+        if event["does"] == "electrocardiogram":
+            high.pop(patient, None)
+        elif event["does"] == "infusion" and patient in high and time - high[patient][0] <= 4 * HOUR:
+            expected.append((patient, high[patient][1]))
+        elif float(event.get("value", 0)) > 5.5:
+            high[patient] = time, event["value"]
+    found = [(row["patient"], row["value"]) for row in bindings(answer("patterns", "potassium", tmp_path))]
+    assert found == expected
+
+
+def test_breakdowns_by_hand(tmp_path: Path) -> None:
+    passed: dict[str, list[tuple[int, str]]] = {}
+    expected = []
+    for time, event in pattern_events("road"):
+        before = passed.setdefault(event["vehicle"], [])
+        before[:] = [(at, sensor) for at, sensor in before if time - at <= 2 * HOUR]
+        if event["does"] == "stops" and len(before) > 1:
+            # The second sensor least: of the matches that end here, the positions from last to first decide.
+            expected.append((event["vehicle"], before[0][1]))
+        elif event["does"] == "passes":
+            before.append((time, event["sensor"]))
+    found = [(row["vehicle"], row["first"]) for row in bindings(answer("patterns", "breakdown", tmp_path))]
+    assert found == expected
+
+
+def test_no_cash_between_by_hand(tmp_path: Path) -> None:
+    from cqels_py.datasets import taxi
+
+    last: dict[str, tuple[int, float]] = {}
+    expected = Counter()
+    for block in taxi.generate(rides_per_day=20_000, taxis=1_000, seed=1, days=DAYS):
+        rides = zip(
+            block.pickup.tolist(), block.pickup_area.tolist(), block.tip.tolist(), block.by_card.tolist(), strict=True
+        )
+        for second, area, tip, by_card in rides:
+            if not by_card:
+                last.pop(area, None)
+            elif tip > 5:
+                if area in last and second - last[area][0] <= 3600:
+                    expected[str(area), round(last[area][1], 2), round(tip, 2)] += 1
+                last[area] = second, tip
+    rows = bindings(answer("taxi", "no-cash-between", tmp_path))
+    assert Counter((row["area"], float(row["tip"]), float(row["then"])) for row in rows) == expected
+
+
+def test_the_pattern_of_the_docs_over_srbench_by_hand() -> None:
+    from cqels_py.datasets import srbench
+
+    page = (Path(__file__).parents[2] / "docs" / "patterns.md").read_text(encoding="utf-8")
+    (text,) = [
+        block.partition("```")[0] for block in page.split("```sparql\n")[1:] if "SRBench" in block.partition("```")[0]
+    ]
+    engine = cqels.Engine()
+    found: list[cqels.Result] = []
+    engine.register(text).subscribe(found.append)
+    table = srbench.streams(100_000)["http://www.cwi.nl/SRBench/observations"].read_all()
+    engine.push_batch("http://www.cwi.nl/SRBench/observations", table)
+    engine.finish()
+
+    observed: dict[str, dict[str, str]] = {}
+    columns = (table[name].to_pylist() for name in ("time", "graph", "predicate", "object"))
+    for time, graph, predicate, term in zip(*columns, strict=True):
+        observation = observed.setdefault(graph, {"time": time})
+        observation.setdefault(predicate[1:-1].rsplit("#", 1)[-1], term)
+        if term.endswith("#SnowfallObservation>"):
+            observation["snow"] = term
+    wind: dict[str, tuple[int, str]] = {}
+    snow: dict[str, int] = {}
+    expected = Counter()
+    for observation in observed.values():
+        time, station = int(observation["time"]), observation.get("procedure", "")
+        if "snow" in observation:
+            snow[station] = time
+        kind = observation.get("observedProperty", "")
+        if kind.endswith("#_WindSpeed>") and (speed := observation["floatValue"].split('"')[1]) and float(speed) > 30:
+            wind[station] = time, speed
+        near = max(wind.get(station, (0, ""))[0], 0) >= time - HOUR and snow.get(station, 0) >= time - HOUR
+        if kind.endswith("#_Visibility>") and near:
+            expected[time, station[1:-1], wind[station][1]] += 1
+    assert expected
+    rows = ((each.time, str(each.bindings["station"]), str(each.bindings["speed"])) for each in found)
+    assert Counter(rows) == expected
