@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ from cqels_py.state.named_values import values_of
 from tests.oracle.naive import Element, Static
 from tests.oracle.naive_values import typed
 from tests.support import harness
+from tests.support.drawn_events import STATIC as EVENT_DATA
+from tests.support.drawn_events import EventDrawer, drawn_elements
 from tests.support.generators import C_SPARQL_WINDOWS, FEATURES, FEW, SOAKING, WINDOWS, Scenario, answerable, scenarios
 from tests.support.traces import EX, STREAMS, iri
 
@@ -194,6 +197,14 @@ def test_whole_answers(scenario: Scenario, data: st.DataObject) -> None:
 
 
 # --- state that has grown -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_events_without_windows(seed: int) -> None:
+    random = Random(seed)
+    drawn = EventDrawer(random)
+    texts = [drawn.text(), drawn.text(), drawn.aggregates()]
+    assert_goes_on(texts, drawn_elements(random, 24), [5, 13], EVENT_DATA, batch=random.choice((1, 4)))
 
 
 def long_trace(count: int, keys: int) -> list[Element]:

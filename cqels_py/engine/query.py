@@ -168,8 +168,9 @@ class Query:
         if format == "dot":
             return automata_dot(self.plan)
         with self._host._lock:
+            notes = "".join(f"  {note}\n" for each in self.plan.event_memory for note in each.notes)
             plan = self._explanation if self._dataflow is None else explain(self._dataflow)
-            return f"memory: {self.memory}\n\n{plan}\nblank nodes\n  {explained(self._host._blank_nodes)}\n"
+            return f"memory: {self.memory}\n{notes}\n{plan}\nblank nodes\n  {explained(self._host._blank_nodes)}\n"
 
     def update_static(self, **data: Any) -> None:
         """Replace the static data of the query; see `Engine.update_static`."""

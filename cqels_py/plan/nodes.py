@@ -434,6 +434,7 @@ class EventMemory:
 
     `kind`: "bounded", "bounded by what comes before …", "not bounded" or "not shown to be bounded". `bound`: how much. `blame`: what
     grows, and `repair`: what would end the growth. `windows`: of the group's events; `blamed`: those that grow, without [ALL].
+    `notes`: lines about the paper's theorems.
     """
 
     kind: str
@@ -442,6 +443,7 @@ class EventMemory:
     repair: str
     windows: tuple[int, ...]
     blamed: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def is_bounded(self) -> bool:

@@ -37,6 +37,7 @@ from cqels_py.planner.matches import planned_event
 from cqels_py.planner.number_ranges import Order, Ranges
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once
+from cqels_py.planner.theorems import Failures, Graph, theorem_1, theorem_2
 from cqels_py.terms.rdf import from_rdflib
 
 _MOST_REPAIRS = 3
@@ -55,12 +56,13 @@ class Decision:
     blame: tuple[str, ...] = ()
     repair: str = ""
     blamed: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def decide(planner: Planning, part: EventJoin, needed: Needed) -> Decision:
     """Is the memory of a group bounded, and if so, how is it evaluated? `part`: one of the `alternatives` of a group."""
-    group = prepared(part)
-    return _Decider(planner, group, needed).decide()
+    decider = _Decider(planner, prepared(part), needed)
+    return replace(decider.decide(), notes=decider.notes())
 
 
 @dataclass(slots=True)
@@ -106,6 +108,37 @@ class _Decider:
         return Decision(self._every, kind, self._node(sets), self._bound(sets, rows))
 
     # --- facts ----------------------------------------------------------------------------------------------------
+
+    def notes(self) -> tuple[str, ...]:
+        """The conditions of the paper's theorems beside the verdicts for bags and for DISTINCT."""
+        if self._group.never or not self._satisfiable or len(self._group.sources) < 2:
+            return ()
+        facts = self._facts(finite=True)
+        graph = Graph(facts)
+        trees = ", ".join(graph.text(self._short, root) for root in graph.roots)
+        return (
+            f"{_conditions('Theorem 1 (bag)', 5, theorem_1(facts, self._short))}; times: {trees}",
+            *_difference_1(theorem_1(facts, self._short), bounded=self._is_bounded(once=False)),
+            _conditions("Theorem 2 (DISTINCT)", 3, theorem_2(facts, self._short)),
+            *_difference_2(
+                theorem_2(facts, self._short), bounded=self._is_bounded(once=True), followed=self._best_is_followed()
+            ),
+        )
+
+    def _is_bounded(self, *, once: bool) -> bool:
+        """Is memory bounded, as a bag or (`once`) with DISTINCT?"""
+        if len(self._group.sources) > MOST_SOURCES or maybe_unbound(self._group):
+            return False
+        facts = replace(self._facts(finite=True), once=once)
+        shown = once and any(name not in facts.counts for name in self._output)
+        return not shown and not any(each.unbounded and each.until is None for each in waiting_sets(facts, self._name))
+
+    def _best_is_followed(self) -> bool:
+        """Is a best value kept of a source that another one is later than?"""
+        sets = waiting_sets(replace(self._facts(finite=True), once=True), self._name)
+        later = {number for source in self._group.sources for number in source.earlier}
+        best = {kept.variable for each in sets for kept in each.kept if kept.best}
+        return any(best & self._variables(number) for number in later)
 
     def _facts(self, assumed: Iterable[str] = (), *, finite: bool) -> GroupFacts:
         group = self._group
@@ -391,6 +424,39 @@ class _Decider:
         return CountedStep(
             place, table_of[start] if start else -1, table_of.get(target, -1), equal, tuple(compared), copied
         )
+
+
+def _conditions(theorem: str, count: int, failed: Failures) -> str:
+    """Which conditions of a theorem hold, and which fail."""
+    holding = " ".join(name for name in (f"C{number}" for number in range(1, count + 1)) if name not in failed)
+    parts = [f"{holding} hold{'s' if ' ' not in holding else ''}"] if holding else []
+    parts += [f"{name} fails ({'; '.join(why)})" for name, why in sorted(failed.items())]
+    return f"{theorem}: {', '.join(parts)}"
+
+
+def _difference_1(failed: Failures, *, bounded: bool) -> list[str]:
+    if failed and bounded:
+        return [
+            "  it is bounded all the same: the conditions are not necessary, counters for each set of blocks suffice"
+        ]
+    if not failed and not bounded:
+        return [
+            "  it is not bounded: the theorem asks this of each locally ordered part of the query, which is not checked here"
+        ]
+    return []
+
+
+def _difference_2(failed: Failures, *, bounded: bool, followed: bool) -> list[str]:
+    if not failed and not bounded:
+        return ["  this does not suffice: which pairs of best values have come together needs unboundedly much memory"]
+    if failed and bounded:
+        return ["  it is bounded all the same: values beyond the bounds of what they are compared with are one"]
+    if not failed and followed:
+        return [
+            "  the update in its proof can answer wrongly here: a new best value counts only with later elements; it is kept for "
+            "each set of blocks"
+        ]
+    return []
 
 
 def _time_text(name: str) -> str:

@@ -79,8 +79,9 @@ def _memory(planner: Planning, group: EventJoin, parts: list[Decision]) -> Event
         )
     worst = max(parts, key=lambda part: _rank(part.kind))
     bound = "; ".join(dict.fromkeys(part.bound for part in parts if part.bound))
+    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     blamed = {number for part in parts for number in part.blamed}
-    return EventMemory(worst.kind, bound, worst.blame, worst.repair, windows, tuple(sorted(blamed - free)))
+    return EventMemory(worst.kind, bound, worst.blame, worst.repair, windows, tuple(sorted(blamed - free)), notes)
 
 
 def _rank(kind: str) -> int:
