@@ -325,8 +325,8 @@ def _first_state(
 def _check_template(plan: Plan) -> None:
     if plan.output in ("CHANGELOG", "DSTREAM") and any(map(_has_blank, plan.template)):
         raise UnsupportedQuery(
-            f"a blank node in the template of CONSTRUCT is a new one in each result: with {plan.output} there is no telling "
-            "which one is withdrawn"
+            f"a blank node in the template of CONSTRUCT is a new one in each result: with {plan.output} it is "
+            "unknown which one is retracted"
         )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cqels_py.batches.delta import TickSigns
-from cqels_py.dataflow.draws import Draw, Draws
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.term_values import DictionaryValues
+from cqels_py.dataflow.volatile import VolatileFunction, VolatileValues
 from cqels_py.dictionary import Dictionary
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy
@@ -126,15 +126,15 @@ def make_output(
 
 
 def _with_columns(query: Plan, answers: Answers, dictionary: Dictionary, evaluators: EvaluatorBuilder) -> AddedColumns:
-    draws, steps = Draws(dictionary), []
+    values, steps = VolatileValues(dictionary), []
     for added in query.added:
         match added:
             case plan.ComputedColumn(name, expression):
                 steps.append(AddedStep(name, expression.inputs, evaluators.build(expression)))
-            case plan.DrawnColumn(name, function, argument):
+            case plan.VolatileColumn(name, function, argument):
                 inputs = () if argument is None else (argument,)
-                steps.append(AddedStep(name, inputs, Draw(draws, function, name, bool(inputs))))
-    return AddedColumns(query.variables, answers, steps, draws)
+                steps.append(AddedStep(name, inputs, VolatileFunction(values, function, name, bool(inputs))))
+    return AddedColumns(query.variables, answers, steps, values)
 
 
 def _places(node: Node, names: Iterable[str]) -> list[int]:

@@ -24,7 +24,6 @@ from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import (
     ChangelogRead,
     DistinctRowsOf,
-    DrawnColumn,
     ExtendRows,
     FactorisedGroups,
     FilterRows,
@@ -36,6 +35,7 @@ from cqels_py.plan.nodes import (
     PlannedAggregate,
     ProjectRows,
     TopRows,
+    VolatileColumn,
 )
 from cqels_py.plan.order import expires_fifo, is_timed
 from cqels_py.plan.traverse import nodes_of, scans_of
@@ -73,7 +73,7 @@ def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
     UnsupportedQuery if results are not reproducible.
     """
     if plan.added:
-        names = " ".join(dict.fromkeys(each.function for each in plan.added if isinstance(each, DrawnColumn)))
+        names = " ".join(dict.fromkeys(each.function for each in plan.added if isinstance(each, VolatileColumn)))
         raise UnsupportedQuery(
             f"{names}: another value each time, and Spark, which repeats a micro-batch after a failure, could not deliver the same "
             "results again: run the query without Spark, or give each result a name of its terms, as IRI(CONCAT(…))"

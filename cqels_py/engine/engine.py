@@ -253,7 +253,7 @@ class Engine:
 
         Without a call of this, a query feeds the stream that has its own name (REGISTER … <name> AS CONSTRUCT …). Elements
         are fed where they would stand if all elements came one by one; lateness and statistics do not count them.
-        UsageError for a query that makes no triples or withdraws them, or where queries would feed themselves.
+        UsageError for a query that makes no triples or retracts them, or where queries would feed themselves.
         """
         self._steps.check_open()
         self._flush()

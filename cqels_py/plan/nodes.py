@@ -552,7 +552,7 @@ class ReportOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnColumn:
+class VolatileColumn:
     """A new value for each result, by `function` UUID, STRUUID, RAND or BNODE; `argument`: the column with BNODE's labels."""
 
     variable: str
@@ -568,7 +568,7 @@ class ComputedColumn:
     expression: ExpressionProgram
 
 
-AddedColumn: TypeAlias = DrawnColumn | ComputedColumn
+AddedColumn: TypeAlias = VolatileColumn | ComputedColumn
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ _CASTS = (
     *("boolean", "integer", "decimal", "float", "double", "string"),
     *("dateTime", "date", "duration", "dayTimeDuration", "yearMonthDuration"),
 )
-UNREPEATABLE = ("RAND", "UUID", "STRUUID", "BNODE")
-"""Functions whose values are not reproducible. See planner.drawn."""
+VOLATILE = ("RAND", "UUID", "STRUUID", "BNODE")
+"""Volatile functions: each evaluation gives another value. See planner.volatile."""
 
 ARITIES: dict[str, tuple[int, int | None]] = {
     **dict.fromkeys(("||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"), (2, 2)),
@@ -90,7 +90,7 @@ class _Compiler:
 
 
 def _check_call(name: str, count: int) -> None:
-    if name in UNREPEATABLE:
+    if name in VOLATILE:
         raise UnsupportedQuery(
             f"{name} gives another value each time it is evaluated, so its value cannot be kept, compared or retracted. It may"
             " stand in a BIND at the end of an RSTREAM query, or in an expression that it selects, where no "

@@ -40,7 +40,6 @@ from cqels_py.algebra.nodes import (
 from cqels_py.plan.nodes import TRIPLE, AddedColumn, Node, Plan
 from cqels_py.plan.traverse import scans_of
 from cqels_py.planner.descriptions import as_construct, description
-from cqels_py.planner.drawn import with_drawn_columns
 from cqels_py.planner.event_joins import event_join, passes_rows
 from cqels_py.planner.filters import extended, filter_rows
 from cqels_py.planner.grouping import grouped
@@ -54,6 +53,7 @@ from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once, project
 from cqels_py.planner.slices import distinct_rows, projection, reported, sliced, unordered
 from cqels_py.planner.texts import position_text
+from cqels_py.planner.volatile import with_volatile_columns
 from cqels_py.planner.windows import StreamTable
 
 
@@ -70,11 +70,11 @@ def plan_query(query: ContinuousQuery, without: Collection[str] = ()) -> Plan:
     pattern, kept = query.pattern, tuple(map(Variable, columns))
     added: tuple[AddedColumn, ...] = ()
     if query.output is Output.RSTREAM:
-        pattern, kept, added = with_drawn_columns(planner, pattern, kept)
+        pattern, kept, added = with_volatile_columns(planner, pattern, kept)
         if query.form == "CONSTRUCT":
-            # Results of CONSTRUCT are ordered by their last columns first: drawn columns only decide between equal results.
-            drawn = {column.variable for column in added}
-            columns = tuple(sorted(columns, key=lambda name: name not in drawn))
+            # Results of CONSTRUCT are ordered by their last columns first: volatile columns only decide between equal results.
+            volatile = {column.variable for column in added}
+            columns = tuple(sorted(columns, key=lambda name: name not in volatile))
     needed = frozenset(kept)
     order = None
     if query.form == "SELECT" and query.output is Output.RSTREAM and not added:

@@ -81,7 +81,7 @@ class OrderedRows(StateRecord):
         if status == kernel.ROWS_FULL:
             self._make_room(rows)
             status, made = kernel.take(*given)
-        assert status == kernel.DONE, "a retracted mapping was never there"
+        assert status == kernel.DONE, "a retracted mapping was never inserted"
         return first_rows(tick, sign, out, made)
 
     def in_order(self) -> Ids:

@@ -38,7 +38,7 @@ def test_state_does_not_grow_with_the_number_of_mappings_seen() -> None:
 
 
 def test_a_missing_mapping_cannot_be_retracted() -> None:
-    with pytest.raises(AssertionError, match="never there"):
+    with pytest.raises(AssertionError, match="never inserted"):
         list(DistinctRows(1).process(ANY_TICK, [[delta([(0, -1, (1,))], 1)]]))
 
 

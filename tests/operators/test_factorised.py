@@ -321,7 +321,7 @@ def test_a_sum_beyond_128_bits_stops_the_query() -> None:
 def test_an_input_retracts_only_its_own_mappings_of_a_key(port: int, other: list[Event]) -> None:
     operator = CASES["by the key"].operator([JoinedAggregate("COUNT(*)")], Terms())
     inputs = [[delta([(1, -1, (7, 9))] if port == p else other, 2)] for p in range(2)]
-    with pytest.raises(AssertionError, match="withdrawn"):
+    with pytest.raises(AssertionError, match="retracted"):
         list(operator.process(ANY_TICK, inputs))
 
 
@@ -329,7 +329,7 @@ def test_an_input_retracts_only_its_own_mappings_of_a_key(port: int, other: list
 def test_a_missing_mapping_cannot_be_retracted(port: int) -> None:
     operator = BY_VARIABLE.operator([JoinedAggregate("COUNT(*)")], Terms())
     inputs = [[delta([(0, -1, (7,) * width)], width)] if port == p else [] for p, width in enumerate((3, 2))]
-    with pytest.raises(AssertionError, match="withdrawn"):
+    with pytest.raises(AssertionError, match="retracted"):
         list(operator.process(ANY_TICK, inputs))
 
 

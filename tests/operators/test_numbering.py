@@ -43,7 +43,7 @@ def test_numbers_are_integers_that_need_no_dictionary() -> None:
 
 
 def test_a_missing_mapping_cannot_be_retracted() -> None:
-    with pytest.raises(AssertionError, match="never there"):
+    with pytest.raises(AssertionError, match="never inserted"):
         list(NumberRows([0]).process(ANY_TICK, [[delta([(0, -1, (1,))], 1)]]))
 
 

@@ -104,7 +104,7 @@ def test_only_changes_of_the_slice_are_delivered() -> None:
 
 def test_a_missing_row_cannot_be_retracted() -> None:
     top = TopRows(1, [(0, False)], 0, 10, Terms().values)
-    with pytest.raises(AssertionError, match="never there"):
+    with pytest.raises(AssertionError, match="never inserted"):
         list(top.process(ANY_TICK, [[delta([(0, -1, (1,))], 1)]]))
 
 

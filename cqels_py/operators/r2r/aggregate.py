@@ -430,7 +430,7 @@ def stopped(status: int) -> Exception:
         return RunError("a sum does not fit 128 bits: the numbers are too large to be added exactly")
     if status == kernel.TOO_MANY:
         return RunError("the join has more results than an aggregate can count: 2**61 of one key, for AVG 2**53")
-    return AssertionError("a mapping was withdrawn that was never there")
+    return AssertionError("a retracted mapping was never inserted")
 
 
 class GroupRun:

@@ -43,7 +43,7 @@ class DistinctRows:
         if made == kernel.KEYS_FULL:
             self.index.ensure(rows)
             made = kernel.distinct(*given)
-        assert made >= 0, "a withdrawn mapping was never there"
+        assert made >= 0, "a retracted mapping was never inserted"
         return first_rows(tick, sign, columns, made)
 
     def live_ids(self) -> Iterable[Ids]:

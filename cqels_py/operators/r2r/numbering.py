@@ -36,7 +36,7 @@ class NumberRows:
         if status == kernel.KEYS_FULL:
             self._index.ensure(len(delta))
             status = kernel.number_rows(*given)
-        assert status == kernel.DONE, "a withdrawn mapping was never there"
+        assert status == kernel.DONE, "a retracted mapping was never inserted"
         return delta.with_columns(np.concatenate([delta.columns, number[np.newaxis]]))
 
     def live_ids(self) -> Iterable[Ids]:

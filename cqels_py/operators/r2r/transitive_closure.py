@@ -49,7 +49,7 @@ class TransitiveClosure:
             room, made = OUT_ROWS, 0
             while True:
                 status = kernel.step(*given, made, source, node, out_tick, out_sign)
-                assert status != kernel.NOT_THERE, "a withdrawn edge was never there"
+                assert status != kernel.NOT_THERE, "a retracted edge was never inserted"
                 if status == kernel.KEYS_FULL:
                     state.ensure(len(delta))
                     continue

@@ -1,4 +1,4 @@
-"""UUID, STRUUID, RAND and BNODE: columns of values that are new in each row."""
+"""The volatile functions UUID, STRUUID, RAND and BNODE: columns of values that are new in each row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GROUPS = (8, 4, 4, 4, 12)
 _MOST_ROWS = 1 << 40
 
 
-class Draws:
+class VolatileValues:
     """New values of one query. Its blank nodes differ from row to row, and from those of any source."""
 
     STATE = ("_scope",)
@@ -73,31 +73,31 @@ class Draws:
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class VolatileFunction:
     """One column of new values, of UUID, STRUUID, RAND or BNODE; `name`: its variable.
 
     `labelled`: its one input says which nodes of a row are the same.
     """
 
-    draws: Draws
+    values: VolatileValues
     function: str
     name: str
     labelled: bool
 
     def evaluate(self, columns: Sequence[Ids] | Ids, now: Ids | None) -> Ids:
         assert now is not None
-        draws, rows = self.draws, len(now)
+        values, rows = self.values, len(now)
         match self.function:
             case "UUID":
-                return draws.uuids(rows, "<urn:uuid:", ">")
+                return values.uuids(rows, "<urn:uuid:", ">")
             case "STRUUID":
-                return draws.uuids(rows, '"', '"')
+                return values.uuids(rows, '"', '"')
             case "RAND":
-                return draws.numbers(rows)
+                return values.numbers(rows)
             case "BNODE" if self.labelled:
-                return draws.labelled_nodes(columns[0])
+                return values.labelled_nodes(columns[0])
             case _:
-                return draws.nodes(np.full(rows, self.name.strip("_:").encode()))
+                return values.nodes(np.full(rows, self.name.strip("_:").encode()))
 
     def live_ids(self) -> Iterable[Ids]:
         return ()

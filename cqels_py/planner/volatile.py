@@ -1,4 +1,4 @@
-"""UUID, STRUUID, BNODE and RAND, whose values are not reproducible: evaluated for each result of RSTREAM as it is delivered.
+"""The volatile functions UUID, STRUUID, BNODE and RAND: evaluated for each result of RSTREAM as it is delivered.
 
 RSTREAM delivers whole answers and retracts nothing. So a value that no other operator reads is never looked up again, and is not
 kept in any state: the plan's root delivers the other columns, and these are added to its results.
@@ -15,8 +15,8 @@ from rdflib.namespace import XSD
 from cqels_py.algebra.mentions import mentioned_in
 from cqels_py.algebra.nodes import Call, Constant, Expression, Extend, Filter, Pattern, Project, Reduced, VariableRef
 from cqels_py.algebra.variables import exists_patterns, possible_variables
-from cqels_py.plan.nodes import AddedColumn, ComputedColumn, DrawnColumn
-from cqels_py.planner.expressions import UNREPEATABLE, compile_expression
+from cqels_py.plan.nodes import AddedColumn, ComputedColumn, VolatileColumn
+from cqels_py.planner.expressions import VOLATILE, compile_expression
 from cqels_py.planner.planning import Needed, Planning
 
 
@@ -28,12 +28,12 @@ class _Added:
     visible: frozenset[Variable]
 
 
-def with_drawn_columns(
+def with_volatile_columns(
     planner: Planning, pattern: Pattern, columns: tuple[Variable, ...]
 ) -> tuple[Pattern, tuple[Variable, ...], tuple[AddedColumn, ...]]:
     """The pattern and columns of an RSTREAM query whose state is kept; and those of `columns` that are added to its results.
 
-    Nothing is added where a drawn value would be compared, ordered or kept; planning then refuses the function by name.
+    Nothing is added where a volatile value would be compared, ordered or kept; planning then refuses the function by name.
     """
     unchanged = pattern, columns, ()
     visible: Needed = frozenset(columns)
@@ -61,35 +61,35 @@ def with_drawn_columns(
 
 
 def _split(pattern: Pattern) -> tuple[Pattern, list[_Added]] | None:
-    """The pattern without the topmost expressions that draw values or read drawn values; and these expressions, innermost first."""
+    """The pattern without the topmost expressions that are or read volatile values; and these expressions, innermost first."""
     around: list[Extend | Filter] = []
     while isinstance(pattern, Extend | Filter):
         around.insert(0, pattern)
         pattern = pattern.pattern
     added: list[_Added] = []
-    drawn: set[Variable] = set()
+    volatile: set[Variable] = set()
     for node in around:
         expression = node.expression if isinstance(node, Extend) else node.condition
-        if not (_draws(expression) or drawn & mentioned_in(expression)):
+        if not (_is_volatile(expression) or volatile & mentioned_in(expression)):
             pattern = replace(node, pattern=pattern)
         elif isinstance(node, Filter) or exists_patterns(expression):
             return None
         else:
             added.append(_Added(node, possible_variables(node.pattern)))
-            drawn.add(node.variable)
+            volatile.add(node.variable)
     return pattern, added
 
 
-def _draws(expression: Expression) -> bool:
+def _is_volatile(expression: Expression) -> bool:
     return isinstance(expression, Call) and (
-        expression.function.upper() in UNREPEATABLE or any(map(_draws, expression.arguments))
+        expression.function.upper() in VOLATILE or any(map(_is_volatile, expression.arguments))
     )
 
 
 def _steps(planner: Planning, added: _Added) -> Iterator[AddedColumn]:
-    drawn: list[AddedColumn] = []
-    expression = _without_draws(planner, added.extend.expression, added.visible, drawn)
-    yield from drawn
+    volatile: list[AddedColumn] = []
+    expression = _without_volatile(planner, added.extend.expression, added.visible, volatile)
+    yield from volatile
     yield _computed(str(added.extend.variable), expression, added.visible)
 
 
@@ -102,22 +102,22 @@ def _computed(name: str, expression: Expression, visible: frozenset[Variable]) -
     )
 
 
-def _without_draws(
-    planner: Planning, expression: Expression, visible: frozenset[Variable], drawn: list[AddedColumn]
+def _without_volatile(
+    planner: Planning, expression: Expression, visible: frozenset[Variable], volatile: list[AddedColumn]
 ) -> Expression:
-    """The expression with a variable for each drawn value; their columns are appended to `drawn`."""
+    """The expression with a variable for each volatile value; their columns are appended to `volatile`."""
     if not isinstance(expression, Call):
         return expression
-    arguments = tuple(_without_draws(planner, each, visible, drawn) for each in expression.arguments)
+    arguments = tuple(_without_volatile(planner, each, visible, volatile) for each in expression.arguments)
     function = expression.function.upper()
-    if function not in UNREPEATABLE:
+    if function not in VOLATILE:
         return replace(expression, arguments=arguments)
     label = None
     if arguments:
         label = str(planner.fresh("label"))
-        drawn.append(_computed(label, _only_strings(arguments[0]), visible))
-    variable = planner.fresh("drawn")
-    drawn.append(DrawnColumn(str(variable), function, label))
+        volatile.append(_computed(label, _only_strings(arguments[0]), visible))
+    variable = planner.fresh("volatile")
+    volatile.append(VolatileColumn(str(variable), function, label))
     return VariableRef(variable)
 
 
