@@ -29,3 +29,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     meant = similar(name, known)
     return f"; did you mean {meant}?" if meant else ""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """A message about a name that is none of the known ones.
+
+    >>> unknown("suite", "srbnch", ["srbench", "lsbench"])
+    "there is no suite 'srbnch'; there are srbench, lsbench; did you mean srbench?"
+    """
+    names = list(known)
+    return f"there is no {kind} {name!r}; there are {', '.join(names)}{did_you_mean(name, names)}"

@@ -15,6 +15,7 @@ from rdflib import BNode, Literal, URIRef, Variable
 
 from cqels_py.algebra import nodes
 from cqels_py.algebra.nodes import ContinuousQuery, Dialect
+from tests.conformance.files import to_rdflib
 from tests.oracle import naive, naive_values
 from tests.oracle.naive import Mapping, Static
 from tests.oracle.naive_algebra import Triple
@@ -40,16 +41,6 @@ def _term(term: Term) -> Any:
     return ox.Literal(str(term), datatype=ox.NamedNode(str(naive_values.datatype_of(term))))
 
 
-def _back(term: Any) -> Term:
-    if isinstance(term, ox.NamedNode):
-        return URIRef(term.value)
-    if isinstance(term, ox.BlankNode):
-        return BNode(term.value)
-    if term.language:
-        return Literal(term.value, lang=term.language)
-    return naive_values.canonical(Literal(term.value, datatype=URIRef(term.datatype.value), normalize=False))
-
-
 def _store(query: ContinuousQuery, arrived: Sequence[naive.Element], static: Static, moment: naive.Moment) -> ox.Store:
     store = ox.Store()
     graphs: list[tuple[Any, Iterable[Triple]]] = [(ox.DefaultGraph(), static.default)]
@@ -66,7 +57,9 @@ def _rows(query: ContinuousQuery, store: ox.Store, text: str) -> list[Mapping]:
     if query.form == "ASK":
         return [frozenset({(Variable("boolean"), naive_values.boolean(bool(answer)))})]
     names = [str(variable) for variable in query.variables]
-    return [frozenset((Variable(name), _back(row[name])) for name in names if row[name] is not None) for row in answer]
+    return [
+        frozenset((Variable(name), to_rdflib(row[name])) for name in names if row[name] is not None) for row in answer
+    ]
 
 
 def _sort_key(mapping: Mapping) -> list[tuple[str, Any]]:

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from cqels_py.cli.job import Job
 from cqels_py.errors import UsageError
-from cqels_py.suggestions import did_you_mean
+from cqels_py.suggestions import unknown
+from cqels_py.suites.suite import title
 
 DEFAULT_SPEED = 7_200.0
 """Two hours of the data a second."""
@@ -61,7 +62,7 @@ def job(name: str, query: str | None, days: int, speed: float | None, options: J
     queries = scenario.queries()
     chosen = query or scenario.query
     if chosen not in queries:
-        raise UsageError(f"{name} has no query {chosen!r}; it has {', '.join(queries)}{did_you_mean(chosen, queries)}")
+        raise UsageError(f"{name}: {unknown('query', chosen, queries)}")
     watched = sys.stdout.isatty() and options.output is None
     pace = (DEFAULT_SPEED if watched else 0.0) if speed is None else speed
     dataset = scenario.dataset()
@@ -69,7 +70,7 @@ def job(name: str, query: str | None, days: int, speed: float | None, options: J
         options,
         text=queries[chosen],
         source=f"{name}/{chosen}.rq",
-        title=question(queries[chosen]),
+        title=title(queries[chosen]),
         streams=dict(dataset.streams(days)),
         unread_streams=True,
         static=[dataset.static()],
@@ -83,14 +84,7 @@ def find(name: str) -> Scenario:
     for scenario in SCENARIOS:
         if scenario.name == name:
             return scenario
-    names = [scenario.name for scenario in SCENARIOS]
-    raise UsageError(f"no scenario {name!r}; there are {', '.join(names)}{did_you_mean(name, names)}")
-
-
-def question(text: str) -> str:
-    """The description of a query: the first line of its header."""
-    first = text.partition("\n")[0]
-    return first.removeprefix("#").strip()
+    raise UsageError(unknown("scenario", name, [scenario.name for scenario in SCENARIOS]))
 
 
 def show_list() -> None:
@@ -98,4 +92,4 @@ def show_list() -> None:
     for scenario in SCENARIOS:
         print(f"{scenario.name}: {scenario.what}")
         for name, text in scenario.queries().items():
-            print(f"  {name:<22} {question(text)}")
+            print(f"  {name:<22} {title(text)}")

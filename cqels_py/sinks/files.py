@@ -12,6 +12,7 @@ from cqels_py.formats.delimited import DelimitedSink, check_csv_columns
 from cqels_py.formats.graphs import GraphSink
 from cqels_py.formats.json_lines import JsonSink
 from cqels_py.sinks.protocol import Sink
+from cqels_py.suggestions import unknown
 
 SOLUTION_FORMATS = ("json", "csv", "tsv")
 """Formats of the results of SELECT and ASK."""
@@ -48,7 +49,7 @@ def open_sink(
 def _check(format: str, form: str) -> None:
     known = SOLUTION_FORMATS + GRAPH_FORMATS
     if format not in known:
-        raise UsageError(f"there is no format {format!r}; there are {', '.join(known)}")
+        raise UsageError(unknown("format", format, known))
     fitting = GRAPH_FORMATS if form == "CONSTRUCT" else SOLUTION_FORMATS
     if format not in fitting:
         raise UsageError(f"{format} cannot hold the results of {form}; choose one of {', '.join(fitting)}")

@@ -11,7 +11,7 @@ from typing import Protocol, cast
 import pyarrow as pa
 
 from cqels_py.errors import UsageError
-from cqels_py.suggestions import did_you_mean
+from cqels_py.suggestions import unknown
 
 
 class Dataset(Protocol):
@@ -50,9 +50,7 @@ class Suite:
             raise UsageError(f"{self.name} has no queries")
         for each in ids:
             if each not in queries:
-                raise UsageError(
-                    f"{self.name} has no query {each!r}; it has {', '.join(queries)}{did_you_mean(each, queries)}"
-                )
+                raise UsageError(f"{self.name}: {unknown('query', each, queries)}")
         return {id_: text for id_, text in queries.items() if id_ in ids or not ids}
 
     def data(self) -> Dataset:
@@ -83,8 +81,7 @@ def find(name: str, suites: Sequence[Suite] | None = None) -> Suite:
     for suite in known:
         if suite.name == name:
             return suite
-    names = [suite.name for suite in known]
-    raise UsageError(f"there is no suite {name!r}; there are {', '.join(names)}{did_you_mean(name, names)}")
+    raise UsageError(unknown("suite", name, [suite.name for suite in known]))
 
 
 def title(text: str) -> str:
