@@ -42,6 +42,7 @@ class Edge:
     later: bool = False
     absent: int = -1
     fresh: Variables = frozenset()
+    later_than: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -127,11 +128,6 @@ class _Builder:
 
     def _conjunction(self, parts: list[Fragment]) -> Fragment:
         """The chains in which the parts' chains are mixed: states are a state of each part, or none yet, and who moved last."""
-        if self._strict and any(part.edges for part in parts):
-            raise UnsupportedQuery(
-                "STRICT TIME with a sequence or a + inside of AND is not supported: leave STRICT TIME out, or have single "
-                "events in AND"
-            )
         product = _Product(parts)
         numbers: dict[_Place, int] = {}
         whole = Fragment({}, [], [], [])
@@ -188,7 +184,12 @@ class _Product:
             for edge in own:
                 # Of parts that one element serves, the first one comes first.
                 same = edge.same_element if number == mover else number > mover
-                yield _moved(states, number, edge.target), replace(edge, same_element=same)
+                moved = replace(edge, same_element=same)
+                if edge.later and number != mover:
+                    # Later than the event before it in its own part, which events of other parts may have followed.
+                    assert here is not None
+                    moved = replace(moved, later=False, later_than=(part.event_of[here],))
+                yield _moved(states, number, edge.target), moved
 
 
 def _moved(states: tuple[int | None, ...], number: int, state: int) -> _Place:

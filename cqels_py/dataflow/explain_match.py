@@ -73,6 +73,8 @@ def edge_text(transition: MatchTransition) -> str:
     parts = [f" by {_names(transition.key)}" if transition.key else ""]
     parts.append(" also in the same element" if transition.same_element else "")
     parts.append(" at a later time" if transition.later else "")
+    if transition.later_than:
+        parts.append(f" at a later time than event {_numbers(transition.later_than)}")
     return "".join(parts)
 
 
@@ -94,6 +96,8 @@ def _comparisons(node: MatchRows) -> str:
     late = sorted(late_variables(node))
     if late:
         return f"{_names(tuple(late))} compared when matches are formed, as no key has it: a search may end without a match"
+    if any(t.later_than for t in node.transitions):
+        return "STRICT TIME inside of AND is tested for each run: a search may end without a match"
     if any(t.absent >= 0 and not is_cut(node, t) for t in node.transitions):
         return "keys decide all comparisons but those of NOT: a search may end without a match"
     return f"keys decide all comparisons: {_delay(node)}"

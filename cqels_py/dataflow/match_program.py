@@ -107,6 +107,7 @@ def match_program(node: MatchRows) -> MatchProgram:
         _padded(cut_columns),
         _padded(cuts),
         np.array(heaped, np.int64),
+        _matrix([[int(e in events) for e in range(len(columns))] for events in _later_than(node)], len(columns)),
     )
     most = max(sum(n for n, e in zip(made, events, strict=True) if e == event) for event in range(len(columns)))
     width = max(*map(len, columns), len(partition_variables(node)) if node.consume else 0, 0)
@@ -123,7 +124,7 @@ def _entries(
         gap = state >= len(node.states)
         if gap or node.states[state].initial:
             final = not gap and node.states[state].final
-            found.append((event, [state, -1, 0, 0, -1, -1, int(final), 0, -1], [], []))
+            found.append((event, [state, -1, 0, 0, -1, -1, int(final), 0, -1, -1], [], []))
     for t in node.transitions:
         event = event_of[t.target]
         key = [node.events[event].variables.index(name) for name in t.key]
@@ -131,11 +132,17 @@ def _entries(
         fields = [
             t.target, lists.numbers[t.source, t.key, cut], int(t.same_element), int(t.later), t.absent if cut < 0 else -1,
             cleared.index(t.fresh) if t.fresh else -1, int(node.states[t.target].final), len(key), cut,
+            _later_than(node).index(t.later_than) if t.later_than else -1,
         ]  # fmt: skip
         columns = _cut_columns(node, node.events[event].variables, cut)[1:] if cut >= 0 else []
         found.append((event, fields, key, columns))
     found.sort(key=lambda each: each[0])
     return [each[1] for each in found], [each[2] for each in found], cleared, [each[3] for each in found]
+
+
+def _later_than(node: MatchRows) -> list[tuple[int, ...]]:
+    """The sets of events than whose nearest some transition's is later."""
+    return list(dict.fromkeys(t.later_than for t in node.transitions if t.later_than))
 
 
 def _cut_columns(node: MatchRows, variables: Sequence[str], cut: int) -> list[int]:

@@ -55,6 +55,8 @@ def without_guarantee(node: MatchRows) -> str | None:
     """Why no bound can be guaranteed for the delay between two matches; None where it can."""
     if late := sorted(late_variables(node)):
         return f"?{late[0]} is compared when matches are formed, as the event between has no ?{late[0]}: give it the variable"
+    if any(t.later_than for t in node.transitions):
+        return "STRICT TIME inside of AND is tested for each run, as events of other parts may come between"
     if any(t.absent >= 0 and not is_cut(node, t) for t in node.transitions):
         return "NOT is tested for each run, as its variables are not those that its neighbours share, or for STRICT TIME or EARLIEST"
     if unsteady_lists(node):

@@ -464,7 +464,8 @@ class MatchTransition:
     """From state to state by the event of `target`, where the values of `key` agree with those of the event of `source`.
 
     `same_element`: the element of `source` may serve again. `later`: the time is later than that of `source`. `absent`: the
-    number of the NOT in between, or -1. `fresh`: variables of which a repetition has values of its own.
+    number of the NOT in between, or -1. `fresh`: variables of which a repetition has values of its own. `later_than`: the time is
+    later than that of the nearest of these events of the run.
     """
 
     source: int
@@ -474,6 +475,7 @@ class MatchTransition:
     later: bool = False
     absent: int = -1
     fresh: tuple[str, ...] = ()
+    later_than: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,14 @@ def _transitions(automaton: Automaton, events: tuple[PlannedEvent, ...]) -> list
         key = tuple(v for v in events[event_of[edge.source]].variables if v in there)
         found.append(
             MatchTransition(
-                numbers[edge.source], numbers[edge.target], key, edge.same_element, edge.later, edge.absent, fresh
+                numbers[edge.source],
+                numbers[edge.target],
+                key,
+                edge.same_element,
+                edge.later,
+                edge.absent,
+                fresh,
+                edge.later_than,
             )
         )
     return found

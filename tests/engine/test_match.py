@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -79,6 +81,38 @@ def test_policies_and_consume(seed):
     assert_engine_right(text, elements, output=Output.CHANGELOG, batches=(2, None))
     if elements:
         assert_goes_on(text, elements, [len(elements) // 2])
+
+
+STRICT = [
+    "{ :A? SEQ :B? } AND :C?",
+    ":C? AND { :A? SEQ :B? } AND :A?",
+    "{ :A? SEQ NOT :C? SEQ :B? } AND :C?",
+    "{ :A? SEQ :B? } AND { :C? SEQ :A? }",
+    "{ :A?+ SEQ :B? } AND :C?",
+    "{ { :A? AND :B? } SEQ :C? } AND :A?",
+    "{ { :A? SEQ :B? } AND :C? }+ SEQ :B?",
+]
+
+
+@pytest.mark.parametrize("policy", ["", "LATEST", "EARLIEST"])
+@pytest.mark.parametrize("shape", STRICT)
+def test_strict_time_inside_of_and(shape, policy):
+    numbers = iter(range(20))
+    pattern = re.sub(r":(\w)\?", lambda kind: f"EVENT ON :s0 {{ ?p{next(numbers)} a :{kind[1]} ; :k ?k }}", shape)
+    inside = "+" in shape
+    select = "?k" if inside else "?p0 ?p1 ?k"
+    text = f"{PREFIX}SELECT {select} {{ MATCH {policy} WITHIN 9s STRICT TIME {{ {pattern} }} }}"
+    found = 0
+    for seed in range(4):
+        random, time, elements = Random(seed), 0, []
+        for each in many(random.choices("ABC", k=10)):
+            time += random.choice((0, 0, 1)) * 1_000_000
+            elements.append(replace(each, time=time))
+        expected = told(text, elements)
+        found += expected.total()
+        for batch in (1, None):
+            assert Counter((r.time, r.mapping) for r in run_engine(text, elements, batch=batch)) == expected
+    assert found
 
 
 # --- with other patterns, saved, and over a long time --------------------------------------------------------------

@@ -34,7 +34,6 @@ REFUSED = [
     (f"MATCH WITHIN 5m {{\n{A} SEQ NOT {B} SEQ NOT {B} SEQ {C} }}", QuerySyntaxError, (4, 39), "NOT stands between two events"),
     (f"MATCH WITHIN 5m {{ {{ {A}+ SEQ {B} }}+ }}", UnsupportedQuery, (3, 19), "a '+' inside of a '+'"),
     (f"MATCH FIRST WITHIN 5m {{ {A} }}", QuerySyntaxError, (3, 7), "wait for ever"),
-    (f"MATCH WITHIN 5m STRICT TIME {{ {{ {A} SEQ {B} }} AND {C} }}", UnsupportedQuery, (3, 1), "STRICT TIME with a sequence"),
     (f"MATCH WITHIN 5m {{ {' AND '.join([A] * 7)} }}", UnsupportedQuery, (3, 1), "transitions, more than 128"),
     (f"MATCH WITHIN 5m {{ {{ {A} OR {OTHER} }} SEQ NOT\n{B} SEQ {OTHER} }}", UnsupportedQuery, (4, 1), "some matches have no"),
     (f"MATCH WITHIN 5m {{ {A} {B} }}", QuerySyntaxError, (3, 53), "expected SEQ, AND, OR or the '}'"),

@@ -28,13 +28,13 @@ from cqels_py.kernels.structures.hashing import combine, mix
 # instant. Those of a heap's tree are aliased by start_heap. Under EARLIEST the last column is the number of the next newer node.
 POSITION, TIME, BEFORE, OLDER, FIRST, MOST_RECENT, ENTRY, LIST, STANDING, EARLIER, FIELDS = range(11)
 # An entry: a transition into a state by an event. SOURCE -1: it begins a run. GAP: a NOT that is checked for each run; CUT: one that
-# the keys decide.
-TARGET, SOURCE, SAME, TIMED, GAP, FRESH, FINAL, KEYS, CUT, ENTRY_FIELDS = range(10)
+# the keys decide. OWN: the row of LATER_THAN with the events than whose nearest this one is later, or -1.
+TARGET, SOURCE, SAME, TIMED, GAP, FRESH, FINAL, KEYS, CUT, OWN, ENTRY_FIELDS = range(11)
 # The program's arrays.
 (
     ENTRIES, ENTRIES_OF, KEY_COLUMNS, LISTS_OF, LISTS, LIST_KEYS, COLUMNS, CLEARED, GAPS, GAP_KEYS, AFTER, EVENT_OF, OUTPUT, LIMITS,
-    PARTITION, PARTITION_OUT, CUT_COLUMNS, LIST_CUTS, HEAPED,
-) = range(19)  # fmt: skip
+    PARTITION, PARTITION_OUT, CUT_COLUMNS, LIST_CUTS, HEAPED, LATER_THAN,
+) = range(20)  # fmt: skip
 # The state's arrays.
 NODES, TABLE, META, STACK, BOUND, KEY, STAND, STAND_NEXT, BEST, OLDEST, PENDING = range(11)
 (
@@ -422,6 +422,32 @@ def _choose(state, depth, policy, made):
 
 
 @jit_flat
+def _is_earlier(program, state, depth):
+    """Is the event at this depth earlier than those after it that have to be later than it?"""
+    nodes, stack = int64_rows(state, NODES), int64_rows(state, STACK)
+    entries, event_of, later_than = (
+        int64_rows(program, ENTRIES),
+        int64s(program, EVENT_OF),
+        int64_rows(program, LATER_THAN),
+    )
+    mask = np.int64(len(nodes) - 1)
+    here = stack[depth, NODE] & mask
+    event = event_of[entries[nodes[here, ENTRY], TARGET]]
+    for above in range(depth - 1, -1, -1):
+        own = entries[stack[above + 1, VIA], OWN]
+        if own < 0 or later_than[own, event] == 0:
+            continue
+        nearest = True
+        for between in range(above + 1, depth):
+            nearest = (
+                nearest and later_than[own, event_of[entries[nodes[stack[between, NODE] & mask, ENTRY], TARGET]]] == 0
+            )
+        if nearest and nodes[here, TIME] >= nodes[stack[above, NODE] & mask, TIME]:
+            return False
+    return True
+
+
+@jit_flat
 def _next_of_heap(state, depth):
     """The next run of the heap at this depth; 0 where there is none."""
     nodes, stack, meta = int64_rows(state, NODES), int64_rows(state, STACK), int64s(state, META)
@@ -465,7 +491,8 @@ def _settle(program, state, depth, bindings, key):
             # Positions only get worse from here on.
             if policy != ALL and _compare(state, depth, nodes[number & mask, POSITION], policy):
                 return False
-            if _take(program, state, depth, bindings):
+            earlier = len(int64_rows(program, LATER_THAN)) == 0 or _is_earlier(program, state, depth)
+            if earlier and _take(program, state, depth, bindings):
                 empty = np.int64(1)
                 if len(int64s(program, GAPS)):
                     empty = _check_gaps(program, state, depth, bindings[depth], key)

@@ -42,3 +42,15 @@ def test_drawn_patterns(seed):
     times = [each.time for each in elements]
     cuts = [len(elements) // 2] if len(set(times)) == len(times) else []
     check(text, elements, parts=1 + seed % 3, changelog=bool(seed % 2), cuts=cuts)
+
+
+POLICIES = [("LATEST", False), ("EARLIEST", False), ("", True), ("EARLIEST", True)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_drawn_policies(seed):
+    policy, consume = POLICIES[seed % len(POLICIES)]
+    text, elements = drawn(7000 + seed, policy=policy, consume=consume)
+    times = [each.time for each in elements]
+    cuts = [len(elements) // 2] if len(set(times)) == len(times) else []
+    check(text, elements, parts=1 + seed % 3, changelog=bool(seed % 2), cuts=cuts)
