@@ -201,8 +201,6 @@ def prepare(
     supplied = read_contexts(contexts)
     compiled = compile_query(query, source=source, changelog=changelog, service_timeout=service_timeout)
     compiled.check_memory(source)
-    if compiled.plan.event_memory:
-        raise UnsupportedQuery("EVENT outside of MATCH is not supported on Spark: run the query in one process")
     if check is not None:
         check(compiled.plan)
     documents = documents_of(document, compiled.plan.streams)

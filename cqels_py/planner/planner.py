@@ -76,6 +76,7 @@ def plan_query(query: ContinuousQuery, without: Collection[str] = ()) -> Plan:
             volatile = {column.variable for column in added}
             columns = tuple(sorted(columns, key=lambda name: name not in volatile))
     needed = frozenset(kept)
+    planner.once = query.form == "ASK" and passes_rows(pattern)
     order = None
     if query.form == "SELECT" and query.output is Output.RSTREAM and not added:
         root, order = reported(planner, pattern, needed)

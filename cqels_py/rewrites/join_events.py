@@ -100,6 +100,12 @@ def _rewritten(pattern: Pattern) -> Pattern:
             raise _misplaced(
                 pattern, "EXISTS beside EVENT is not supported: write its pattern beside the blocks, or leave it out"
             )
+        case Filter(inner, condition) if (within := _group(inner)) is not None:
+            parts = conjuncts(condition)
+            seen = possible_variables(within)
+            below = [each for each in parts if expression_variables(each) <= seen]
+            above = [each for each in parts if not expression_variables(each) <= seen]
+            return _filtered(EventJoin(within.events, within.others, (*within.conditions, *below)), above)
         case _ if isinstance(pattern, _MODIFIERS):
             return map_children(pattern, _rewritten)
         case _:

@@ -178,6 +178,35 @@ def test_more_combinations_than_can_be_counted_end_the_run():
             engine.push(f"{EX}s", [(f"<{EX}e{second}>", f"<{EX}n>", '"1"')], time=START + second)
 
 
+PAIR = "EVENT ON :s AT ?i { ?x :n ?a ; :k ?k } EVENT ON :t AT ?j { ?y :n ?b FILTER(?b IN (1, 2, 3)) } FILTER(?i > ?j)"
+FORMS = [
+    f"ASK {{ {PAIR} }}",
+    f"CONSTRUCT {{ ?x :was ?b }} WHERE {{ {PAIR} }}",
+    f"SELECT REDUCED ?b WHERE {{ {PAIR} }}",
+    f"SELECT DISTINCT ?b WHERE {{ {PAIR} }} LIMIT 2",
+    f"SELECT ?b ?name WHERE {{ {PAIR} {{ ?k :name ?name }} UNION {{ ?k :limit ?name }} }}",
+    f"SELECT ?b ?l WHERE {{ {PAIR} ?k (:limit/^:limit)* ?l }}",
+    f"SELECT ?b ?n WHERE {{ {{ SELECT ?b (COUNT(*) AS ?n) WHERE {{ {PAIR} }} GROUP BY ?b }} }}",
+    f"SELECT ?b (COUNT(*) AS ?n) WHERE {{ {PAIR} }} GROUP BY ?b ORDER BY DESC(?n) LIMIT 1",
+    f"SELECT ?b WHERE {{ {PAIR} FILTER(?a + ?b > 4) }}",
+    f"SELECT ?b WHERE {{ {PAIR} FILTER(?a > 3 || ?b > 2) }}",
+    f"SELECT ?b WHERE {{ {PAIR} FILTER(!BOUND(?nothing)) }}",
+    f"SELECT ?b WHERE {{ {PAIR} FILTER(false) }}",
+    f"SELECT ?m WHERE {{ {PAIR} BIND(?b * 2 AS ?m) FILTER(?m > 2) }}",
+    "SELECT ?b WHERE { EVENT ON :s { } EVENT ON :t { ?y :n ?b FILTER(?b = 1) } }",
+    "SELECT ?p WHERE { EVENT ON :s AT ?i { ?x ?p ?b } EVENT ON :t AT ?i { ?y :n ?b } }",
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_against_the_oracle(form):
+    text = PREFIX + form
+    streams = compile_query(text).plan.streams
+    elements = [each for each in drawn_elements(Random(3), 30) if str(each.stream) in streams]
+    assert_engine_right(text, elements, STATIC, output=None, batches=(1, 3, None))
+    assert cqels.analyse(text).memory.kind == "bounded"
+
+
 def number(second, stream, value):
     return element(second, stream, ("n", Literal(value)))
 
