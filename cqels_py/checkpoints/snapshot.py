@@ -1,7 +1,7 @@
 """Pickles a state so that views still share memory with their arrays after it is read.
 
 Kernels get flat views of tables that their owners see in two dimensions. Plain pickle would copy such a table twice, and the owner
-would not see what is written to the view afterwards. Here a view is written as a reference into the array whose memory it shows.
+would not see later writes to the view. Here a view is written as a reference into the array whose memory it shows.
 """
 
 from __future__ import annotations

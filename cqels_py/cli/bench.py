@@ -48,7 +48,7 @@ class Asked:
 def show_list() -> None:
     """The suites and descriptions of their queries, on standard output."""
     for suite in SUITES:
-        print(f"{suite.name}: {suite.what}")
+        print(f"{suite.name}: {suite.description}")
         for id_, text in suite.queries().items():
             print(f"  {id_:>4}  {title(text)}")
     print("patterns: event patterns (MATCH), beside a kernel by hand and CORE")
@@ -137,7 +137,7 @@ def _failures(outcome: Measured, runner: str) -> Iterator[str]:
 
 def _tasks(asked: Asked, progress: Progress) -> list[Task]:
     """The tasks: each query with each of the requested windows, over the files of its streams."""
-    bar = progress.add_task(f"{asked.suite.name}: data", total=asked.triples, what="writing")
+    bar = progress.add_task(f"{asked.suite.name}: data", total=asked.triples, phase="writing")
     files = data.prepared(
         asked.suite, asked.triples, asked.seed, asked.data, lambda done: progress.update(bar, completed=done)
     )
@@ -171,11 +171,11 @@ def _resized(id_: str, text: str, window: int) -> str:
 
 
 def _measured(asked: Asked, tasks: Sequence[Task], progress: Progress) -> Iterator[Measured]:
-    all_of_them = progress.add_task(asked.suite.name, total=len(tasks), what="")
+    all_of_them = progress.add_task(asked.suite.name, total=len(tasks), phase="")
     for task in tasks:
         name = f"query {task.id}" + (f", window {task.window:,}" if task.window else "")
         name += f" on {task.runner}" if len(asked.runners) > 1 else ""
-        one = progress.add_task(name, total=task.triples, what="starting")
+        one = progress.add_task(name, total=task.triples, phase="starting")
         outcome = processes.measured(task, _teller(progress, one))
         outcome.runner = task.runner
         if not task.window:
@@ -187,7 +187,7 @@ def _measured(asked: Asked, tasks: Sequence[Task], progress: Progress) -> Iterat
 
 def _teller(progress: Progress, bar: TaskID) -> Callable[[str, int], None]:
     def tell(phase: str, done: int) -> None:
-        progress.update(bar, completed=done, what=phase)
+        progress.update(bar, completed=done, phase=phase)
 
     return tell
 
@@ -197,7 +197,7 @@ def _progress() -> Iterator[Progress]:
     """Bars on a terminal, nothing elsewhere."""
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[what]}"),
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[phase]}"),
         TimeElapsedColumn(),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -36,7 +36,7 @@ class Scenario:
     """`name` is that of the data's module and of the queries' folder."""
 
     name: str
-    what: str
+    description: str
     query: str
 
     def queries(self) -> dict[str, str]:
@@ -90,6 +90,6 @@ def find(name: str) -> Scenario:
 def show_list() -> None:
     """The scenarios and descriptions of their queries, on standard output."""
     for scenario in SCENARIOS:
-        print(f"{scenario.name}: {scenario.what}")
+        print(f"{scenario.name}: {scenario.description}")
         for name, text in scenario.queries().items():
             print(f"  {name:<22} {title(text)}")

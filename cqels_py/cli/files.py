@@ -94,9 +94,9 @@ def _check_output(output: Path, read: Iterable[Named], reads_standard_input: boo
     # Devices hold nothing that could be lost.
     if not output.exists() or output.is_char_device():
         return
-    for what, path in read:
+    for origin, path in read:
         if path.exists() and output.samefile(path):
-            raise _overwritten(output, f"the file of {what}")
+            raise _overwritten(output, f"the file of {origin}")
     if reads_standard_input and _is_standard_input(output):
         raise _overwritten(output, "standard input")
 
@@ -109,5 +109,5 @@ def _is_standard_input(path: Path) -> bool:
     return False
 
 
-def _overwritten(output: Path, what: str) -> UsageError:
-    return UsageError(f"--output: {output} is also {what}, which would be overwritten; name another file")
+def _overwritten(output: Path, origin: str) -> UsageError:
+    return UsageError(f"--output: {output} is also {origin}, which would be overwritten; name another file")

@@ -99,5 +99,5 @@ def _check_feeds(query: Query, stream: str) -> None:
     if query.plan.output not in ("ISTREAM", "RSTREAM"):
         raise UsageError(
             f"the stream <{stream}> would be fed by the {query.plan.output} of a query: elements cannot be retracted from a "
-            "stream; use ISTREAM (what becomes true) or RSTREAM (all that is true), and no changelog"
+            "stream; use ISTREAM (new results) or RSTREAM (all results), and no changelog"
         )

@@ -34,6 +34,6 @@ class BatchSource:
         """Nothing is kept for a second reading."""
 
     def close(self) -> None:
-        """Let the iterator, if it is a generator, close what it has opened."""
+        """Close the iterator if it is a generator, so that it closes its files."""
         if hasattr(self._batches, "close"):
             self._batches.close()

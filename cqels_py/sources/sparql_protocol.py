@@ -33,7 +33,7 @@ class _Problem(Exception):
 def select(endpoint: str, query: str, *, timeout: float) -> Sequence[Solution]:
     """The solutions of a SELECT query, as SPARQL 1.1 JSON results have them.
 
-    `timeout`: seconds that the endpoint may be silent. DataError names the endpoint and what it did wrong.
+    `timeout`: seconds that the endpoint may be silent. DataError names the endpoint and the fault of its answer.
     """
     if urlsplit(endpoint).scheme not in ("http", "https"):
         raise DataError(f"SERVICE <{endpoint}>: an endpoint is reached by http or https")

@@ -31,7 +31,7 @@ class Suite:
     """
 
     name: str
-    what: str
+    description: str
     dataset: str
     folder: str
     package: str = "cqels_py.queries"
