@@ -115,6 +115,17 @@ def test_kernels_are_flat() -> None:
     assert nested == []
 
 
+def test_kernels_have_few_parameters() -> None:
+    """Each array costs a call 40 ns: more of them belong into a state record."""
+    wide = [
+        f"{name(path)}:{node.lineno}"
+        for path in KERNELS
+        for node in tree(path).body
+        if isinstance(node, ast.FunctionDef) and len(node.args.args) > 12
+    ]
+    assert wide == []
+
+
 def test_modules_have_docstrings() -> None:
     assert [name(path) for path in MODULES if tree(path).body and not ast.get_docstring(tree(path))] == []
     assert [name(path) for path in MODULES if path.stem in ("utils", "helpers", "misc", "common")] == []
