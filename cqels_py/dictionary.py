@@ -255,6 +255,9 @@ class Dictionary:
     def decode_bytes(self, ids: Ids) -> tuple[npt.NDArray[np.uint8], Ids]:
         """The texts as consecutive UTF-8, and the start of each (n + 1)."""
         ids = np.ascontiguousarray(ids, np.int64)
+        if not ids.flags.writeable:
+            # Kernels are compiled for one kind of array: those that are read from a file are not writable.
+            ids = ids.copy()
         table, arena = self.texts
         room = kernel.room_for_texts(ids, table)
         if room == kernel.UNKNOWN:

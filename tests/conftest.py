@@ -1,12 +1,18 @@
 """Hypothesis profiles: `default` for every run, `soak` (HYPOTHESIS_PROFILE=soak) for long hunts, `few` for generated queries
-whose kernels run as plain Python. Arrays that kernels must not touch any more are checked in every test.
+whose kernels run as plain Python. In every test arrays are checked that kernels must not touch any more, and that the kernels that
+the package calls are in the manifest.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from cqels_py.kernels.compiler.manifest import RECORD_AGAIN, KernelCall
+from tests.support.kernels_beyond_manifest import calls_beyond_manifest
 
 os.environ["CQELS_CHECK_MEMORY"] = "1"
 
@@ -16,3 +22,18 @@ settings.register_profile("default", max_examples=40, deadline=None, suppress_he
 settings.register_profile("soak", max_examples=5000, deadline=None, suppress_health_check=_SLOW_IS_FINE)
 settings.register_profile("few", max_examples=12, deadline=None, suppress_health_check=_SLOW_IS_FINE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def beyond_manifest() -> Iterator[list[KernelCall]]:
+    with calls_beyond_manifest() as calls:
+        yield calls
+
+
+@pytest.fixture(autouse=True)
+def no_kernel_is_beyond_the_manifest(beyond_manifest: list[KernelCall]) -> Iterator[None]:
+    """Such a kernel would be compiled in the middle of a run, also on a machine where all others have been compiled."""
+    yield
+    lines = "\n".join(map(str, beyond_manifest))
+    beyond_manifest.clear()
+    assert not lines, f"{lines}\n{RECORD_AGAIN} TEST"

@@ -321,7 +321,7 @@ def test_other_threads_use_the_engine_while_the_kernels_of_a_query_are_compiled(
     engine = Engine()
     asked: list[int] = []
 
-    def compile_long(calls: Sequence[object], on_start: Callable[[], None]) -> int:
+    def compile_long(calls: Sequence[object]) -> int:
         together(engine.flush, lambda: engine.advance(1))
         asked.append(len(calls))
         return 0

@@ -12,12 +12,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cqels_py.cli import arguments, failures, rehearsal
+from cqels_py.cli import arguments, failures
 from cqels_py.cli.delivery import LimitedSink, LimitReached
 from cqels_py.cli.job import Job
 from cqels_py.cli.progress import Pace, Progress, omissions, reports
 from cqels_py.errors import UnsupportedQuery, UsageError
-from cqels_py.kernels.compiler import parallel_build as ahead
 
 if TYPE_CHECKING:
     from cqels_py.engine.compile import CompiledQuery
@@ -64,8 +63,6 @@ def _drawn(dot: str) -> str:
 def execute(job: Job) -> None:
     """Run the job to its end; raises `failures.Exit` when that is not a good one."""
     with failures.reported(job.text), ExitStack() as cleanup:
-        job = cleanup.enter_context(rehearsal.shortened(job))
-        cleanup.enter_context(ahead.rehearsing(rehearsal.command(job), lambda: rehearsal.first_input(job)))
         from cqels_py.kernels.compiler.progress import announced
 
         # Without a message, a long compilation would look like a command that hangs.
@@ -133,7 +130,12 @@ class LocalRun:
     """In an engine, in this process."""
 
     def __init__(self, job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitStack) -> None:
-        self._engine, self._query = _register(job, compiled, changelog)
+        from cqels_py.kernels.compiler.prepare import only_when_called
+
+        _prepare(job, compiled)
+        # Registered in a program, a query would also need the kernels of pushes.
+        with only_when_called():
+            self._engine, self._query = _register(job, compiled, changelog)
         self.plan = self._query.plan
         self.dictionary = self._engine.dictionary
         self.write_to = self._query.write_to
@@ -148,6 +150,25 @@ class LocalRun:
 
     def details(self) -> str:
         return ""
+
+
+def _prepare(job: Job, compiled: CompiledQuery) -> None:
+    """Compile all kernels of the run at once: those of its query, its sources and its results."""
+    from cqels_py.dataflow.kernel_calls import calls_of
+    from cqels_py.formats.endings import STREAMS, format_of
+    from cqels_py.formats.kernel_calls import calls_to_read, calls_to_write
+    from cqels_py.kernels.compiler.prepare import prepare
+    from cqels_py.sources.stdin import STANDARD_INPUT
+
+    forms = {"nq"} if job.static or job.static_graphs else set()
+    for source in job.streams.values():
+        if not isinstance(source, str):
+            forms.add("arrow")
+        else:
+            forms.add("nq" if source == STANDARD_INPUT else format_of(source, STREAMS))
+    reading = [call for form in forms for call in calls_to_read(form)]
+    own = calls_of(compiled.plan, pushed=False, rewritten=job.entailment is not None)
+    prepare([*own, *reading, *calls_to_write(job.format or "table")])
 
 
 def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitStack) -> QueryRun:

@@ -444,28 +444,35 @@ def rules_command(*, program: Path, facts: Path, syntax: str, until: str | None)
 
 
 @app.command("compile")
-def compile_command() -> None:
+@click.option("--target", metavar="CPU", help="Compile for other machines: x86-64-v3, x86-64-v2 or generic.")
+@click.option("--into", metavar="DIR", type=_FILE, help="The folder for kernels of other machines, with --target.")
+def compile_command(target: str | None, into: Path | None) -> None:
     """Compile all kernels ahead of time, on all cores.
 
     For container images and installers. The kernels are kept in the folder that CQELS_CACHE_DIR names, or else beside
-    the package's files.
+    the package's files. With --target and --into they are compiled for other machines, to be put into a wheel.
     """
     from cqels_py.cli import failures
-    from cqels_py.cli.compile import compile_all
+    from cqels_py.cli.compile import compile_all, compile_for_others
+    from cqels_py.errors import UsageError
 
     with failures.reported():
-        compile_all()
+        if target is None and into is None:
+            compile_all()
+        elif target is None or into is None:
+            raise UsageError("--target and --into belong together, as in --target x86-64-v3 --into kernels")
+        else:
+            compile_for_others(target, into)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (default: this process's own); returns its exit status."""
-    from cqels_py.cli import rehearsal
     from cqels_py.cli.failures import Exit, reported
     from cqels_py.interrupts import raised
 
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        with reported(), raised(signal.SIGTERM, signal.SIGHUP), rehearsal.of(given):
+        with reported(), raised(signal.SIGTERM, signal.SIGHUP):
             app(args=given, prog_name="cqels")
     except Exit as over:
         return over.status

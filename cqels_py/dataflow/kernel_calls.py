@@ -10,12 +10,16 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cqels_py.kernels.compiler.manifest import KernelCall, manifest
+from cqels_py.operators.r2r.join import layout_of
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import WITHOUT_TERMS, Node, Plan
 from cqels_py.plan.traverse import nodes_of
 
-_FILES: Final = ("cqels_py.formats.", "cqels_py.sources.", "cqels_py.sinks.")
-"""Callers that read and write files, of which a plan knows nothing."""
+_FORMATS: Final = "cqels_py.formats."
+"""Callers that read and write, of which a plan knows nothing: `formats.kernel_calls`."""
+
+_PUSH: Final = "text.triples.encode_triples"
+"""The kernel that takes the terms of elements that are pushed one by one."""
 
 _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
     "cqels_py.automata.evaluation": (),
@@ -33,34 +37,53 @@ _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
     "cqels_py.state.counted_state": (plan.CountedJoin,),
     "cqels_py.state.match_state": (plan.MatchRows,),
     "cqels_py.state.reach_trees": (plan.ClosureRows,),
+    "cqels_py.state.term_runs": (plan.GroupRows, plan.FactorisedGroups),
     "cqels_py.state.temporal_rules": (),
 }
 """Callers whose kernels only plans with one of these nodes call."""
 
+_ADDED_BY_ENTAILMENT: Final = (plan.JoinAll, plan.DistinctRowsOf, plan.Negate, plan.ClosureRows)
 
 _GROUP, _OPEN, _PUT = "aggregates.group_by.group", "aggregates.group_by.open_group", "aggregates.factorised.put_"
 """The beginnings of the largest kernels' names, which have an entry for each kind of aggregation."""
 
+_STAR, _MULTIWAY = _JOINS = "joins.star.step", "joins.multiway.step"
 
-def calls_of(query: Plan) -> list[KernelCall]:
-    """The part of the manifest that is compiled before the query runs."""
+
+def calls_of(query: Plan, *, pushed: bool = True, rewritten: bool = False) -> list[KernelCall]:
+    """The part of the manifest that is compiled before the query runs.
+
+    `pushed`: elements may be pushed. `rewritten`: the query will be rewritten for entailment, which adds operators.
+    """
     nodes = list(nodes_of(query.root))
     kinds = {type(node) for node in nodes}
+    if rewritten:
+        kinds.update(_ADDED_BY_ENTAILMENT)
     unused = {caller for caller, those in _ONLY_FOR.items() if kinds.isdisjoint(those)}
     if query.order is None and not any(map(_orders, nodes)):
         unused.add("cqels_py.state.ordered_rows")
-    if not query.added and not any(map(_evaluates, nodes)):
+    if not (rewritten or query.added or any(map(_evaluates, nodes))):
         unused.add("cqels_py.operators.r2r.expressions")
     if all(window.partition is None for window in query.windows):
         unused.update(("cqels_py.state.last_by_value", "cqels_py.state.sessions_by_value"))
-    entries = {entry for node in nodes for entry in _aggregation(node)}
+    entries = {entry for node in nodes for entry in (*_aggregation(node), *_join(node))}
+    if rewritten:
+        entries.update(_JOINS)
     return [
         call
         for call in manifest()
         if call.caller not in unused
-        and not call.caller.startswith(_FILES)
-        and (call.kernel in entries or not call.kernel.startswith((_GROUP, _OPEN, _PUT)))
+        and not call.caller.startswith(_FORMATS)
+        and (pushed or call.kernel != _PUSH)
+        and (call.kernel in entries or not call.kernel.startswith((_GROUP, _OPEN, _PUT, *_JOINS)))
     ]
+
+
+def _join(node: Node) -> Iterator[str]:
+    """The kernel of a join: stars have one of their own."""
+    if isinstance(node, plan.JoinAll):
+        layout = layout_of([child.variables for child in node.inputs], node.expires_fifo, node.maybe_unbound)
+        yield _STAR if layout.star else _MULTIWAY
 
 
 def _aggregation(node: Node) -> Iterator[str]:

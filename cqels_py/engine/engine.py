@@ -33,17 +33,16 @@ from cqels_py.engine.steps import Steps
 from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
 from cqels_py.errors import CqelsError, DataError, RunError, UsageError
 from cqels_py.formats.contexts import read_contexts
+from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
 from cqels_py.formats.times import LIKELY_FROM, LIKELY_TO
 from cqels_py.formats.triples import PushedElement, Term, Triple, elements_of_pushed, graph_text, triple_texts
 from cqels_py.functions.limits import MAX_TEXT, Limits
 from cqels_py.interrupts import done, undisturbed, use
-from cqels_py.kernels.compiler import parallel_build as ahead
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.stream_views import NOTHING
-from cqels_py.script import Script, Sources, Table
 from cqels_py.sources.opened import ArrowStream, StreamSource, all_opened, predicates_of, table_in_order
 from cqels_py.sources.protocol import Opening
 from cqels_py.sources.read_ahead import ReadAhead, reader_ahead
@@ -53,8 +52,6 @@ from cqels_py.state.named_values import NamedValues, restore, values_of
 from cqels_py.validation import by_iri, check_callable, check_flag, instant
 
 _LOG = logging.getLogger("cqels_py")
-_COMPILING = "compiling kernels for this machine; this happens once and takes up to a minute"
-_REHEARSAL = ("cqels_py.rehearsal",)
 MOST_OF_A_TABLE = 1 << 16
 """The largest table, in rows, whose results are delivered only after all of it has been processed."""
 
@@ -157,7 +154,6 @@ class Engine:
         self._pushed: list[PushedElement] = []
         self._elements = 0
         self._merged: TimeMerge | None = None
-        self._script = Script(options.for_script())
         use(self)
 
     @property
@@ -205,7 +201,9 @@ class Engine:
         )
         compiled.check_memory(source)
         # Beside the running engine: other threads can push meanwhile.
-        prepare(calls_of(compiled.plan), _announce)
+        has_static = static != () or graphs or compiled.static_graphs
+        reading = [*calls_to_read("arrow"), *(calls_to_read("nq") if has_static else ())]
+        prepare([*calls_of(compiled.plan, rewritten=entailment is not None), *reading])
         return self._register(compiled, static, graphs, entailment)
 
     @_in_turn
@@ -219,12 +217,9 @@ class Engine:
         self._steps.check_open()
         self.flush()
         self._registry.streams.check_time_predicates(compiled.plan)
-        self._script.registering(compiled, static, static_graphs, entailment=entailment)
-        ahead.expect(_REHEARSAL, self._script.as_bytes, _announce)
         data = load_static_data(compiled.plan, static, static_graphs, self.dictionary, self._options.contexts)
         if entailment is not None:
             compiled = compile_query(compiled, ontology=ontology_of(data, self.dictionary))
-            prepare(calls_of(compiled.plan), _announce)
         limits = Limits(
             self._options.max_text, report_for(compiled.plan, self._reports.report), self._counters.add_no_numbers
         )
@@ -245,7 +240,6 @@ class Engine:
             self._registry.add(query, RunningQuery(dataflow, self._registry.numbers(query.plan), query.delivery))
             self._known.add(query)
             self._runner.queries = self._registry.running()
-            self._script.registered(id(query))
 
     @_in_turn
     def connect(self, query: Query, stream: str) -> None:
@@ -266,7 +260,6 @@ class Engine:
             self._registry.connect(query, stream)
             self._runner.queries = self._registry.running()
 
-    @_in_turn
     def update_static(
         self,
         query: Query,
@@ -282,6 +275,16 @@ class Engine:
         first tick there is no tick: the first one sees the new data. Answers of SERVICE stay. After an error (DataError, UsageError,
         under entailment UnsupportedQuery) the query still has its former data.
         """
+        prepare(calls_to_read("nq"))
+        self._update_static(query, static, static_graphs)
+
+    @_in_turn
+    def _update_static(
+        self,
+        query: Query,
+        static: Iterable[StaticSource] | StaticSource,
+        static_graphs: Mapping[str, StaticSource] | None,
+    ) -> None:
         self._steps.check_open()
         self._flush()
         self._registry.check(query)
@@ -322,7 +325,6 @@ class Engine:
                 query.close()
                 self._registry.remove(query)
                 self._runner.queries = self._registry.running()
-                del self._script.queries[id(query)]
 
     # --- elements -------------------------------------------------------------------------------------------------
 
@@ -405,12 +407,11 @@ class Engine:
         check_flag(sort, "sort")
         self._flush()
         stream = str(stream)
-        with self._script.working_on(Table(stream, table)):
-            # Other threads can push while subscribers get the results of a small table, but not between the parts of a large one.
-            small = getattr(table, "num_rows", MOST_OF_A_TABLE + 1) <= MOST_OF_A_TABLE
-            opening = self._opening(stream, self._registry.streams.time_predicates.get(stream), self._reports.malformed)
-            for batch in table_in_order(table, opening, scope, self._options.lateness, sort=sort):
-                self._process_part(batch, deliver=not small)
+        # Other threads can push while subscribers get the results of a small table, but not between the parts of a large one.
+        small = getattr(table, "num_rows", MOST_OF_A_TABLE + 1) <= MOST_OF_A_TABLE
+        opening = self._opening(stream, self._registry.streams.time_predicates.get(stream), self._reports.malformed)
+        for batch in table_in_order(table, opening, scope, self._options.lateness, sort=sort):
+            self._process_part(batch, deliver=not small)
 
     def flush(self) -> None:
         """Process all elements that were pushed so far, also those that wait for the next boundary of STEP windows."""
@@ -503,8 +504,7 @@ class Engine:
             if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
                 raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
             merged = TimeMerge(readers)
-            with self._script.working_on(Sources(sources, given)):
-                self._read(merged, second, progress)
+            self._read(merged, second, progress)
             self.finish()
             merged.commit()
         return self.statistics
@@ -592,13 +592,12 @@ class Engine:
         count = len(self._pushed)
         if not count:
             return []
-        pushed = self._script.input = self._pushed[:count]
+        pushed = self._pushed[:count]
         batch, wrong = elements_of_pushed(pushed, self.dictionary, self._elements + 1)
         # Only now: an interruption while terms are looked up loses no elements.
         self._elements += count
         del self._pushed[:count]
         self._process(batch)
-        self._script.input = None
         return wrong
 
     @undisturbed
@@ -680,11 +679,6 @@ class Engine:
 
 
 @cache
-def _announce() -> None:
-    """Log once in a process that kernels are being compiled."""
-    _LOG.warning(_COMPILING)
-
-
 def _called_by_subscriber(method: str) -> UsageError:
     return UsageError(f"{method}() cannot be called by a subscriber while results are delivered; push() can")
 

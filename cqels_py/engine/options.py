@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from cqels_py.errors import CqelsError, UsageError
 from cqels_py.formats.contexts import Contexts
@@ -46,13 +45,3 @@ class Options:
         if self.report is not None:
             check_callable(self.report, "report", "a DataError")
         check_blank_nodes(self.blank_nodes)
-
-    def for_script(self) -> Mapping[str, Any]:
-        """The options that a rehearsal of the program needs."""
-        return {
-            "lateness": self.lateness,
-            "batch": self.batch,
-            "service_timeout": self.service_timeout,
-            "blank_nodes": self.blank_nodes,
-            "contexts": {iri: {"@context": context} for iri, context in self.contexts.items()},
-        }

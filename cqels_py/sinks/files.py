@@ -11,6 +11,8 @@ from cqels_py.formats.construction import Template
 from cqels_py.formats.delimited import DelimitedSink, check_csv_columns
 from cqels_py.formats.graphs import GraphSink
 from cqels_py.formats.json_lines import JsonSink
+from cqels_py.formats.kernel_calls import calls_to_write
+from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.sinks.protocol import Sink
 from cqels_py.suggestions import unknown
 
@@ -37,6 +39,7 @@ def open_sink(
     a format that is unknown, or cannot hold the form's results or its variables.
     """
     _check(format, form)
+    prepare(calls_to_write(format))
     if format == "json":
         return JsonSink(file, dictionary, variables, boolean=form == "ASK")
     if format == "csv":

@@ -19,11 +19,13 @@ from cqels_py.formats.compression import CHUNK_BYTES, local_path, read_chunks
 from cqels_py.formats.contexts import NO_CONTEXTS, Contexts
 from cqels_py.formats.encodings import kind_of_json
 from cqels_py.formats.endings import STREAMS, format_of
+from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed, line_blocks
 from cqels_py.formats.ndjson import json_elements
 from cqels_py.formats.ntriples import ElementReader, Reading
 from cqels_py.formats.scopes import ELEMENT, SOURCE
 from cqels_py.formats.turtle import nquads_blocks
+from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
 from cqels_py.sources.stdin import STANDARD_INPUT, standard_input_chunks
 
@@ -63,6 +65,7 @@ def open_source(
         source = location
         local_path(location)
     form = format_of(location, STREAMS, format)
+    prepare(calls_to_read(form))
     malformed = _stop if on_error == "stop" else report or _pass_over
     if location == STANDARD_INPUT and form == "nq":
         malformed = _naming_the_form(malformed)

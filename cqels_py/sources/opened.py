@@ -13,8 +13,10 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import with_streams
 from cqels_py.errors import UsageError
 from cqels_py.formats.compression import is_file
+from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.formats.scopes import ELEMENT
+from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.files import open_source
 from cqels_py.sources.protocol import Connector, Opening, Source
@@ -79,6 +81,7 @@ def table_elements(table: ArrowStream, opening: Opening, scope: int | None, **ho
     """
     from cqels_py.formats.tabular import elements_from_arrow
 
+    prepare(calls_to_read("arrow"))
     return elements_from_arrow(
         table,
         opening.dictionary,

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from cqels_py.errors import CqelsError
-from cqels_py.kernels.compiler import parallel_build as ahead
 from cqels_py.suites.task import Measured, Task
 
 AGAIN: Final = "again"
@@ -63,7 +62,7 @@ def _measure(task: Task, say: _Messages, *, again: bool) -> int:
     from cqels_py.suites.running import session_of
 
     with session_of(task) as session:
-        with ahead.rehearsing(rehearsal(task)), announced(lambda message: say.phase("compiling", 0)) as watcher:
+        with announced(lambda message: say.phase("compiling", 0)) as watcher:
             say.phase("warming up", 0)
             throughput.warm_up(task, session)
             measured = throughput.measure(task, session, say.phase)
@@ -80,16 +79,6 @@ def _measure(task: Task, say: _Messages, *, again: bool) -> int:
             check.check(task, measured, session, say.phase)
             say.measured("checked", measured)
     return 0
-
-
-def rehearsal(task: Task) -> list[str] | None:
-    """The command that calls the task's kernels if they are compiled in this process: it only runs the query."""
-    from cqels_py.suites.running import compiled
-
-    if task.runner != "local" or "service" in task.text.lower():
-        return None
-    streams = [f"--stream=<{iri}>={task.streams[iri]}" for iri in compiled(task.text, task.source).plan.streams]
-    return ["cqels_py.cli.rehearsal", "-", "run", "-q", task.text, *streams, "--static", task.static]
 
 
 if __name__ == "__main__":

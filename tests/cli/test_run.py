@@ -14,7 +14,7 @@ import pytest
 
 from cqels_py.cli import execution
 from cqels_py.cli.main import main
-from cqels_py.kernels.compiler import parallel_build as ahead
+from cqels_py.kernels.compiler import prepare
 from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, Finished, row, without_compiling
 
 
@@ -187,12 +187,12 @@ def test_standard_input_is_a_source(stream: Path) -> None:
 def test_what_is_compiled_is_said_once_where_nobody_watches(
     cqels: Cqels, stream: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run, ends = execution.Execution.run, ahead._EXPECTED.on_end
+    run = execution.Execution.run
 
     def run_compiling(job: execution.Execution) -> None:
         for _ in range(2):
-            ahead._EXPECTED.on_start()
-            ahead._EXPECTED.on_end(120, 11.5)
+            prepare._reporter.begin()
+            prepare._reporter.add(120, 11.5)
         run(job)
 
     monkeypatch.setattr(execution.Execution, "run", run_compiling)
@@ -200,7 +200,7 @@ def test_what_is_compiled_is_said_once_where_nobody_watches(
     said = capfd.readouterr().err
     assert said.startswith("compiling kernels for this machine")
     assert len(said.splitlines()) == 1
-    assert ahead._EXPECTED.on_end is ends
+    assert isinstance(prepare._reporter, prepare._Log)
 
 
 def test_a_warning_is_given_once(cqels: Cqels, tmp_path: Path) -> None:

@@ -18,16 +18,17 @@ def kernels_of(text: str) -> set[str]:
     return {call.kernel for call in calls_of(compile_query(PREFIX + text).plan)}
 
 
-def test_a_plan_needs_all_kernels_that_its_query_calls() -> None:
-    lines, status = reported_by("-m", "tests.support.calls_by_query")
+@pytest.mark.parametrize("cases", ["query", "format"])
+def test_what_is_compiled_before_a_run_is_all_that_it_calls(cases: str) -> None:
+    lines, status = reported_by("-m", f"tests.support.calls_by_{cases}")
     assert status == 0
     called: list[str] = []
     beyond = []
     for line in lines:
         report = json.loads(line)
-        if "query" in report:
+        if "case" in report:
             absent = set(map(str, calls_in(called))).difference(report["needs"])
-            beyond += [f"{call} is called by {report['query']}" for call in sorted(absent)]
+            beyond += [f"{call} is called by {report['case']}" for call in sorted(absent)]
             called = []
         else:
             called.append(line)
@@ -36,10 +37,11 @@ def test_a_plan_needs_all_kernels_that_its_query_calls() -> None:
 
 def test_kernels_of_operators_that_the_plan_does_not_have_are_left_out() -> None:
     plain = kernels_of("SELECT ?a { STREAM :s [RANGE 1s] { ?a :p ?b } }")
-    join = kernels_of("SELECT ?a { STREAM :s [RANGE 1s] { ?a :p ?b . ?b :q ?c } }")
-    assert "joins.multiway.step" not in plain
-    assert join > plain
-    assert join - plain >= {"joins.multiway.step", "joins.star.step"}
+    star = kernels_of("SELECT ?a { STREAM :s [RANGE 1s] { ?a :p ?b . ?b :q ?c } }")
+    path = kernels_of("SELECT ?a { STREAM :s [RANGE 1s] { ?a :p ?b . ?b :q ?c . ?c :r ?d } }")
+    assert star > plain
+    joins = {"joins.multiway.step", "joins.star.step"}
+    assert [joins & each for each in (plain, star, path)] == [set(), {"joins.star.step"}, {"joins.multiway.step"}]
 
 
 def test_an_order_of_results_needs_the_kernels_of_sorting() -> None:

@@ -16,7 +16,6 @@ from cqels_py.algebra.nodes import Match, Output, Project
 from cqels_py.distribution.stages import stages_of
 from cqels_py.engine.compile import compile_query
 from cqels_py.errors import UnsupportedQuery
-from cqels_py.rehearsal import _matching
 from tests.oracle import naive, naive_matches
 from tests.oracle.naive import Element, Static
 from tests.oracle.naive_algebra import Dataset
@@ -356,10 +355,3 @@ def test_a_match_with_entailment_is_refused():
     text = f"{PREFIX}SELECT ?a {{ MATCH WITHIN 5m {{ {A} }} }}"
     with pytest.raises(UnsupportedQuery, match="MATCH with entailment"):
         cqels.Engine().register(text, entailment="rdfs")
-
-
-def test_a_rehearsal_has_triples_for_all_events():
-    plan = compile_query(f"{PREFIX}SELECT ?a {{ MATCH WITHIN 5m {{ {A} SEQ {B} }} }}").plan
-    ((stream, _, _, triples),) = _matching(plan, '"1"', 0)
-    types = {triple[2] for triple in triples if triple[1] == f"<{RDF.type}>"}
-    assert (stream, types) == (f"{EX}s0", {f"<{EX}A>", f"<{EX}B>"})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,23 +83,3 @@ def test_a_check_that_never_ends_is_ended(scripted: Path) -> None:
 def test_a_process_that_compiled_is_started_again(scripted: Path) -> None:
     scripted.write_text(f"import sys\nif sys.argv[2:] != ['{child.AGAIN}']: sys.exit({child.COMPILED})\n" + MEASURED)
     assert processes.measured(Task("1", "", "?", {}, ""), lambda phase, done: None).triples == 5
-
-
-def test_the_kernels_of_a_task_are_foretold_by_its_query_alone(tmp_path: Path) -> None:
-    task = task_for(RIDES.queries()["tips-by-area"], tmp_path)
-    command = child.rehearsal(task)
-    assert command is not None
-    module, format_, *arguments = command
-    assert (module, format_) == ("cqels_py.cli.rehearsal", "-")
-    # The very command, over the whole files.
-    finished = subprocess.run(
-        [sys.executable, "-m", "cqels_py", *arguments], capture_output=True, text=True, check=False
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert finished.stdout.count("\n") > 10
-
-
-def test_what_runs_elsewhere_or_asks_others_is_not_rehearsed(tmp_path: Path) -> None:
-    task = task_for(RIDES.queries()["tips-by-area"], tmp_path)
-    assert child.rehearsal(replace(task, runner="spark")) is None
-    assert child.rehearsal(replace(task, text="SELECT * { SERVICE <http://ex.org/sparql> { ?a ?b ?c } }")) is None

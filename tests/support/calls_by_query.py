@@ -10,8 +10,7 @@ import os
 
 from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.engine.compile import compile_query
-from cqels_py.kernels.compiler.parallel_build import REHEARSAL
-from cqels_py.kernels.compiler.recording import _RECORDER
+from cqels_py.kernels.compiler.recording import _RECORDER, RECORDING
 from tests.test_compilation import QUERIES, _run
 
 _JOIN = "STREAM :s [RANGE 2s] { ?a :p ?b } STREAM :s [RANGE 3s] { ?b :v ?v }"
@@ -37,8 +36,8 @@ def main() -> None:
         for batch in (1, 4, 100):
             _run(text, batch)
         plan = compile_query("PREFIX : <http://ex.org/>\n" + text).plan
-        line = {"caller": __name__, "query": text, "needs": list(map(str, calls_of(plan)))}
-        os.write(int(os.environ[REHEARSAL]), json.dumps(line).encode() + b"\n")
+        line = {"caller": __name__, "case": text, "needs": list(map(str, calls_of(plan)))}
+        os.write(int(os.environ[RECORDING]), json.dumps(line).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -16,17 +16,18 @@ import tempfile
 from collections.abc import Iterable, Iterator
 
 from cqels_py.kernels.compiler.manifest import KernelCall, manifest, recorded_call, write
-from cqels_py.kernels.compiler.parallel_build import REHEARSAL
+from cqels_py.kernels.compiler.recording import RECORDING
 
 RECORDED = (
     "tests/test_against_oracle.py",
     "tests/test_windows_against_oracle.py",
     "tests/engine/test_match.py",
     "tests/engine/test_events.py",
-    "tests/formats/test_tabular.py",
-    "tests/sinks",
+    "tests/formats",
 )
-"""Tests that, with the queries of `calls_by_query`, call the kernels of plans, and those of common formats, in all ways."""
+"""Tests that, with `calls_by_query` and `calls_by_format`, call the kernels of plans and of formats in all ways."""
+
+CASES = (("-m", "tests.support.calls_by_query"), ("-m", "tests.support.calls_by_format"))
 
 
 def calls_in(lines: Iterable[str]) -> Iterator[KernelCall]:
@@ -42,7 +43,7 @@ def reported_by(*command: str) -> tuple[list[str], int]:
     """The lines that a Python process reports, with kernels as plain Python, and its exit status."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as reports:
         number = reports.fileno()
-        variables = {"NUMBA_DISABLE_JIT": "1", REHEARSAL: str(number), "HYPOTHESIS_PROFILE": "few"}
+        variables = {"NUMBA_DISABLE_JIT": "1", RECORDING: str(number), "HYPOTHESIS_PROFILE": "few"}
         finished = subprocess.run(
             [sys.executable, *command], check=False, pass_fds=(number,), env={**os.environ, **variables}
         )
@@ -54,7 +55,7 @@ def main(*tests: str) -> int:
     """Record; the exit status is that of the process that failed."""
     calls = set(manifest()) if tests else set()
     pytest = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *(tests or RECORDED), "-k", "not each")
-    for command in (pytest, *([] if tests else [("-m", "tests.support.calls_by_query")])):
+    for command in (pytest, *(() if tests else CASES)):
         lines, status = reported_by(*command)
         if status:
             return status

@@ -10,7 +10,9 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserWideCacheLocator
 from numba.misc.appdirs import AppDirs
 
+from cqels_py.kernels.compiler import shipped
 from cqels_py.kernels.compiler.cache_files import KernelFiles
+from cqels_py.kernels.compiler.shipped import Shipment
 
 FOLDER = "CQELS_CACHE_DIR"
 """Environment variable with the folder for compiled kernels; it takes precedence over NUMBA_CACHE_DIR and the default
@@ -50,14 +52,24 @@ class KernelCache(FunctionCache):
 
     def __init__(self, function: Any, stamp: str) -> None:
         super().__init__(function)
-        folders = folders_of(function.__code__.co_filename)
+        self._module = function.__code__.co_filename
+        folders, shipment = folders_of(self._module), shipped.usable()
+        beside = None if shipment is None else (shipped.folder_of(Path(self._module)), shipment.machine)
         self._cache_path = str(folders[0])
-        self._files = KernelFiles(folders, self._impl.filename_base, stamp)
+        self._files = KernelFiles(folders, self._impl.filename_base, stamp, beside)
         self._cache_file = cast(Any, self._files)
 
     def has(self, types: tuple[Any, ...], target: Any) -> bool:
         """Is there a file of the kernel for arguments of these types? It is not loaded."""
         return self._files.has(self._index_key(types, target.codegen()))
+
+    def ship(self, types: tuple[Any, ...], target: Any, shipment: Shipment, compiled: str, folder: Path) -> bool:
+        """Copy a kernel from a cache, the folder `compiled`, where it was compiled for other machines, to a folder for them.
+        The answer is False if it is not there."""
+        signature, _, code = self._index_key(types, target.codegen())
+        (place,) = folders_of(self._module, compiled)
+        into = shipped.folder_of(Path(self._module), folder)
+        return self._files.copy((signature, shipment.machine, code), place, into)
 
     @property
     def can_be_written(self) -> bool:
@@ -65,10 +77,10 @@ class KernelCache(FunctionCache):
         return self._files.can_be_written
 
 
-def folders_of(module: str) -> list[Path]:
-    """The folders for the kernels of a module: the one that the environment names, else the module's __pycache__ and
-    the user's cache folder."""
-    given = os.environ.get(FOLDER) or numba.config.CACHE_DIR  # type: ignore[attr-defined]
+def folders_of(module: str, given: str | None = None) -> list[Path]:
+    """The folders for the kernels of a module: that of `given`, or of the folder that the environment names; else the
+    module's __pycache__ and the user's cache folder."""
+    given = given or os.environ.get(FOLDER) or numba.config.CACHE_DIR  # type: ignore[attr-defined]
     apart = _Names.get_suitable_cache_subpath(module)
     if given:
         return [Path(given, apart)]

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import os
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -22,12 +22,13 @@ import mmh3
 import numba
 from numba.core.serialize import dumps
 
-from cqels_py.kernels.compiler import parallel_build as ahead
-
 _LOG = logging.getLogger("cqels_py")
 _DIGEST = 16
 """Bytes of a digest. A file is a digest of the kernel's inputs (source, types, versions), a digest of the payload, and
 the payload: the compiled kernel."""
+
+Machine = tuple[str, str, str]
+"""A machine by numba's names: LLVM's triple, the processor, and its features."""
 
 
 class KernelFiles:
@@ -35,25 +36,37 @@ class KernelFiles:
 
     A kernel is looked up in each of `folders` and saved in the first that is writable; folders are created when needed.
     `stamp` identifies the source that the kernel was compiled from; files of other sources are ignored and overwritten.
+    `shipped`: a folder with kernels that were compiled for another machine and run on this one too, and that machine.
     """
 
-    def __init__(self, folders: Sequence[Path], stem: str, stamp: str) -> None:
+    def __init__(
+        self, folders: Sequence[Path], stem: str, stamp: str, shipped: tuple[Path, Machine] | None = None
+    ) -> None:
         self._folders = tuple(folders)
         self._stem = stem
         self._stamp = stamp
+        self._shipped = shipped
 
     def load(self, key: Any) -> Any:
-        """The kernel saved for these types, or None. The first time that a kernel is missing, all that the query will
-        need are compiled."""
-        found = self._read(key)
-        if found is None and ahead.something_is_missing(lambda: _can_be_written(self._folders)):
-            found = self._read(key)
-        return found
+        """The kernel saved for these types, or None."""
+        for path, head in self._places(key):
+            with suppress(OSError):
+                found = _kernel_in(path.read_bytes(), head)
+                if found is not None:
+                    return found
+        return None
 
     def has(self, key: Any) -> bool:
         """Is there a file for these types, made from the same source by the same numba? Its content is not checked."""
-        name, head = self._name(key), self._head(key)
-        return any(_begins_with(folder / name, head) for folder in self._folders)
+        return any(_begins_with(path, head) for path, head in self._places(key))
+
+    def copy(self, key: Any, source: Path, into: Path) -> bool:
+        """Copy the kernel's file from one folder to another; False if it is not there."""
+        path = source / self._name(key)
+        if not _begins_with(path, self._head(key)):
+            return False
+        _write_whole(into / path.name, path.read_bytes())
+        return True
 
     @property
     def can_be_written(self) -> bool:
@@ -74,14 +87,16 @@ class KernelFiles:
                 with suppress(OSError):
                     path.unlink()
 
-    def _read(self, key: Any) -> Any:
+    def _places(self, key: Any) -> Iterator[tuple[Path, bytes]]:
+        """The files that a kernel may be in, each with the digest of its inputs."""
         name, head = self._name(key), self._head(key)
         for folder in self._folders:
-            with suppress(OSError):
-                found = _kernel_in((folder / name).read_bytes(), head)
-                if found is not None:
-                    return found
-        return None
+            yield folder / name, head
+        if self._shipped is not None:
+            folder, machine = self._shipped
+            types, _, code = key
+            of_target = types, machine, code
+            yield folder / self._name(of_target), self._head(of_target)
 
     def _name(self, key: Any) -> str:
         types, machine, _ = key

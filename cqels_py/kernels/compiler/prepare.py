@@ -9,23 +9,67 @@ import base64
 import logging
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import numba
 
+from cqels_py.kernels.compiler import cache, shipped
 from cqels_py.kernels.compiler import parallel_build as build
 from cqels_py.kernels.compiler.manifest import RECORD_AGAIN, KernelCall
+from cqels_py.kernels.compiler.shipped import Shipment
 
 _LOG = logging.getLogger("cqels_py")
-_TURN = Lock()
+_ONE_AT_A_TIME = Lock()
 """Two threads do not compile the same kernels at once."""
+
+
+def announcement() -> str:
+    """For users, before kernels are compiled."""
+    obstacle = shipped.why_not()
+    reason = f" (those that came with the package are not used: {obstacle})" if obstacle else ""
+    return f"compiling kernels for this machine{reason}; this happens once and takes up to a minute"
+
 
 _ready: set[KernelCall] = set()
 """Known to be in a file or in this process, or to be out of date."""
+
+
+class Reporter(Protocol):
+    """Told of compilation before it begins, and after it: kernels and seconds."""
+
+    def begin(self) -> None: ...
+
+    def add(self, kernels: int, seconds: float) -> None: ...
+
+
+class _Log:
+    """Somebody waits for the first results of a program."""
+
+    def begin(self) -> None:
+        _LOG.warning(announcement())
+
+    def add(self, kernels: int, seconds: float) -> None:
+        _LOG.info("compiled %d kernels in %.1f s", kernels, seconds)
+
+
+_reporter: Reporter = _Log()
+
+
+@contextmanager
+def reporting(reporter: Reporter) -> Iterator[None]:
+    """While this lasts, compilation is reported to `reporter` instead of the log."""
+    global _reporter
+    before, _reporter = _reporter, reporter
+    try:
+        yield
+    finally:
+        _reporter = before
 
 
 _LATER: ContextVar[bool] = ContextVar("later", default=False)
@@ -41,18 +85,17 @@ def only_when_called() -> Iterator[None]:
         _LATER.reset(token)
 
 
-def prepare(calls: Iterable[KernelCall], on_start: Callable[[], None] = lambda: None) -> int:
-    """Compile those kernels that are not in the cache; returns how many there were. If there are any, `on_start` is
-    called before, unless a command reports compilation itself."""
+def prepare(calls: Iterable[KernelCall]) -> int:
+    """Compile those kernels that are not in the cache; returns how many there were."""
     if _LATER.get():
         return 0
-    with _TURN:
+    with _ONE_AT_A_TIME:
         absent = missing(calls)
         if absent:
-            begin, end = build.reports(on_start)
-            begin()
+            _reporter.begin()
             started = time.perf_counter()
-            end(len(compile_kernels(absent)), time.perf_counter() - started)
+            compiled = compile_kernels(absent)
+            _reporter.add(len(compiled), time.perf_counter() - started)
         return len(absent)
 
 
@@ -63,6 +106,20 @@ def missing(calls: Iterable[KernelCall]) -> list[KernelCall]:
     by_types = {(call.kernel, call.types): call for call in calls if call not in _ready}
     absent = [call for call in by_types.values() if not _is_there(call)]
     _ready.update(set(by_types.values()).difference(absent))
+    return absent
+
+
+def compile_for(
+    shipment: Shipment, calls: Sequence[KernelCall], folder: Path, on_done: Callable[[], None]
+) -> list[KernelCall]:
+    """Compile kernels for other machines into a folder, which takes the place of `shipped.FOLDER` there. Returns those
+    that could not be compiled. `on_done`: as for `compile_kernels`."""
+    with TemporaryDirectory(dir=folder) as temporary:
+        variables = {**shipment.variables(), cache.FOLDER: temporary}
+        build.compile_calls(list(map(_request, calls)), build.workers(), on_done, variables)
+        # A kernel contains those that it calls: they need no files.
+        absent = [call for call in calls if not _ship(call, shipment, temporary, folder)]
+    shipment.write(folder)
     return absent
 
 
@@ -109,6 +166,11 @@ def _is_there(call: KernelCall) -> bool:
         return True
     types = call.numba_types
     return types in kernel.overloads or kernel._cache.has(types, kernel.targetctx)
+
+
+def _ship(call: KernelCall, shipment: Shipment, compiled: str, folder: Path) -> bool:
+    kernel = call.dispatcher
+    return bool(kernel._cache.ship(call.numba_types, kernel.targetctx, shipment, compiled, folder))
 
 
 def _request(call: KernelCall) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from numba.core import event
 
-from cqels_py.kernels.compiler import parallel_build as ahead
+from cqels_py.kernels.compiler.prepare import announcement, reporting
 
 _COMPILE = "numba:compile"
 
@@ -28,7 +28,7 @@ class _Watcher(event.Listener):
         """The first time: say that compilation begins."""
         if not self._begun:
             self._begun = True
-            self._say("compiling kernels for this machine; this happens once and takes up to a minute …")
+            self._say(f"{announcement()} …")
 
     def add(self, kernels: int, seconds: float) -> None:
         """Count kernels that other processes compiled while this one waited."""
@@ -55,7 +55,7 @@ def announced(say: Callable[[str], None], *, summary: bool = True) -> Iterator[_
     watcher = _Watcher(say)
     event.register(_COMPILE, watcher)
     try:
-        with ahead.reporting(watcher.begin, watcher.add):
+        with reporting(watcher):
             yield watcher
     finally:
         event.unregister(_COMPILE, watcher)

@@ -1,6 +1,6 @@
-"""Kernels that report their calls instead of being compiled: for a process that only rehearses.
+"""Kernels that report their calls instead of being compiled: for the processes that record the manifest.
 
-They run as plain Python there. The kernels to compile are those that are called, with the types of their arguments.
+They run as plain Python there (`NUMBA_DISABLE_JIT=1`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import pickle
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from cqels_py.kernels.compiler.parallel_build import REHEARSAL
-
-_KERNEL = "is_kernel"
+RECORDING: Final = "CQELS_RECORD_KERNELS"
+"""Environment variable of a recording process: the number of the open file descriptor to which it writes its calls."""
 
 
 class _Recorder:
@@ -27,8 +26,7 @@ class _Recorder:
         self._seen: set[Any] = set()
 
     def record(self, function: Callable[..., Any], arguments: tuple[Any, ...], caller: str) -> None:
-        """Write a JSON line, once for each kernel, types and calling module: the pickled types, and the bytecode sizes of
-        all functions compiled with it."""
+        """Write a JSON line, once for each kernel, types and calling module, with the pickled types."""
         from numba.core.typing.typeof import Purpose, typeof
 
         types = tuple(typeof(argument, Purpose.argument) for argument in arguments)
@@ -40,9 +38,8 @@ class _Recorder:
                 "name": function.__name__,
                 "caller": caller,
                 "types": base64.b64encode(pickle.dumps(types)).decode(),
-                "parts": _parts(function),
             }
-            os.write(int(os.environ[REHEARSAL]), json.dumps(line).encode() + b"\n")
+            os.write(int(os.environ[RECORDING]), json.dumps(line).encode() + b"\n")
 
 
 _RECORDER = _Recorder()
@@ -63,22 +60,7 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _RECORDER.inside = False
 
-    setattr(call, _KERNEL, True)
     return call
-
-
-def _parts(function: Callable[..., Any]) -> dict[str, int]:
-    """The kernel and all kernels that it calls, directly or indirectly: the bytes of their bytecode, by name."""
-    found: dict[str, int] = {}
-    waiting: list[Any] = [function]
-    while waiting:
-        kernel = waiting.pop()
-        name = f"{kernel.__module__}.{kernel.__name__}"
-        if name not in found:
-            found[name] = len(kernel.__code__.co_code)
-            called = (kernel.__globals__.get(each) for each in kernel.__code__.co_names)
-            waiting += [each.__wrapped__ for each in called if hasattr(each, _KERNEL)]
-    return found
 
 
 def _as_compiled(result: Any) -> Any:

@@ -85,6 +85,19 @@ def room_for(rows: int) -> int:
     return min(OUT_ROWS, _FEWEST_OUT_ROWS + _OUT_ROWS_EACH * rows)
 
 
+def layout_of(
+    inputs: Sequence[Sequence[str]], expires_fifo: Sequence[bool], maybe_unbound: frozenset[str]
+) -> JoinLayout:
+    """The layout of a join of inputs with these variables; arguments as of `MultiwayJoin`."""
+    names = dict.fromkeys(name for variables in inputs for name in variables)
+    number = {name: i for i, name in enumerate(names)}
+    ports = [
+        JoinPort(tuple(number[name] for name in variables), ordered)
+        for variables, ordered in zip(inputs, expires_fifo, strict=True)
+    ]
+    return JoinLayout(ports, frozenset(number[name] for name in maybe_unbound))
+
+
 class MultiwayJoin:
     """Joins n inputs on their common variables.
 
@@ -105,13 +118,7 @@ class MultiwayJoin:
         maybe_unbound: frozenset[str] = frozenset(),
         retract: bool = True,
     ) -> None:
-        names = list(dict.fromkeys(name for variables in inputs for name in variables))
-        number = {name: i for i, name in enumerate(names)}
-        ports = [
-            JoinPort(tuple(number[name] for name in variables), ordered)
-            for variables, ordered in zip(inputs, expires_fifo, strict=True)
-        ]
-        self.layout = JoinLayout(ports, frozenset(number[name] for name in maybe_unbound))
+        self.layout = layout_of(inputs, expires_fifo, maybe_unbound)
         self.state = JoinState(self.layout, rings_of_ids=True)
         # A number is passed to a kernel faster than a bool.
         self._retract, self._all_known = int(retract), int(self.state.all_known)

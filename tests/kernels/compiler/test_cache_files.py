@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from cqels_py.kernels.compiler import cache_files as files_module
-from cqels_py.kernels.compiler import parallel_build as ahead
 from cqels_py.kernels.compiler.cache_files import KernelFiles
 
 MACHINE = ("x86_64", "some processor")
@@ -138,15 +137,26 @@ def test_a_full_folder_is_reported_once_and_leaves_no_file_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_writable_folder_no_other_processes_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_known_whether_kernels_can_be_kept(tmp_path: Path) -> None:
     no_folder = tmp_path / "file"
     no_folder.touch()
-    asked: list[bool] = []
-    monkeypatch.setattr(ahead, "something_is_missing", lambda can_be_kept: asked.append(can_be_kept()))
-    files(no_folder).load(ONE)
-    files(tmp_path).load(ONE)
-    assert asked == [False, True]
+    assert not files(no_folder).can_be_written
+    assert files(tmp_path).can_be_written
     assert list(tmp_path.iterdir()) == [no_folder]
+
+
+def test_a_kernel_for_another_machine_is_used_where_there_is_none_for_this_one(tmp_path: Path) -> None:
+    types, _, code = ONE
+    machine = ("x86_64-unknown-linux-gnu", "x86-64-v3", "")
+    own, beside = tmp_path / "own", tmp_path / "shipped"
+    files(beside).save((types, machine, code), "for many machines")
+    both = KernelFiles([own], "module.kernel-7", "text", (beside, machine))
+    assert (both.load(ONE), both.has(ONE)) == ("for many machines", True)
+    assert (both.load(OTHER), both.has(OTHER)) == (None, False)
+    both.save(ONE, "for this machine")
+    assert both.load(ONE) == "for this machine"
+    other_source = KernelFiles([], "module.kernel-7", "another text", (beside, machine))
+    assert (other_source.load(ONE), other_source.has(ONE)) == (None, False)
 
 
 def test_a_kernel_is_kept_in_the_first_writable_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -159,25 +169,6 @@ def test_a_kernel_is_kept_in_the_first_writable_folder(tmp_path: Path, caplog: p
     both = KernelFiles([first, second], "module.kernel-7", "text")
     assert (both.load(ONE), both.load(OTHER)) == ("came with an image", "compiled here")
     assert caplog.messages == []
-
-
-def test_a_missing_kernel_is_looked_up_again_after_others_have_compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = files(tmp_path)
-
-    def others_compile(can_be_kept: Any) -> bool:
-        files(tmp_path).save(ONE, "by another process")
-        return True
-
-    monkeypatch.setattr(ahead, "something_is_missing", others_compile)
-    assert kept.load(ONE) == "by another process"
-
-
-def test_a_kernel_in_the_cache_starts_no_compilation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files(tmp_path).save(ONE, "compiled")
-    monkeypatch.setattr(ahead, "something_is_missing", lambda _: pytest.fail("nothing is missing"))
-    assert files(tmp_path).load(ONE) == "compiled"
 
 
 def test_flushing_leaves_the_files_of_other_kernels(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cqels_py.kernels.compiler import memory
-from cqels_py.kernels.compiler import parallel_build as ahead
+from cqels_py.kernels.compiler import parallel_build as build
 
 MEBIBYTE = 1 << 20
 
@@ -61,5 +61,5 @@ def test_the_memory_left_for_a_container(tmp_path: Path, folder: str, limit: str
 def test_each_worker_needs_memory(mebibytes: int | None, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     room = None if mebibytes is None else mebibytes * MEBIBYTE
     monkeypatch.setattr(memory, "available", lambda: room)
-    monkeypatch.setattr(ahead, "_cores", lambda: 4)
-    assert ahead.workers() == workers
+    monkeypatch.setattr(build, "_cores", lambda: 4)
+    assert build.workers() == workers
