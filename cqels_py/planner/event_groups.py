@@ -17,6 +17,7 @@ from cqels_py.algebra.nodes import Call, Constant, Event, EventJoin, Expression,
 from cqels_py.algebra.variables import certain_variables, expression_variables, possible_variables, variables_of_event
 from cqels_py.functions.dates import parse_datetime
 from cqels_py.planner.connected import components
+from cqels_py.planner.joins import pieces
 from cqels_py.rewrites.push_filters import conjuncts
 
 MOST_ALTERNATIVES = 16
@@ -144,7 +145,7 @@ def _with_conditions(events: Iterable[Event], group: list[Expression]) -> list[E
 
 def _relations(others: Iterable[Pattern]) -> list[Pattern]:
     """The static patterns in connected components."""
-    patterns = list(others)
+    patterns = [piece for other in others for piece in pieces(other)]
     together = components([possible_variables(each) for each in patterns])
     return [_join_of([patterns[place] for place in places]) for places in together]
 

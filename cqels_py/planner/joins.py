@@ -74,7 +74,7 @@ def join(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
         return union(planner, tuple(NaryJoin(branch) for branch in split), needed)
     nodes: list[Node] = []
     uncertain: list[frozenset[Variable]] = []
-    parts = tuple(piece for part in parts for piece in _pieces(part))
+    parts = tuple(piece for part in parts for piece in pieces(part))
     static = [part for part in parts if reads_no_stream(part)]
     flowing = [part for part in parts if not reads_no_stream(part)]
     # One static relation for each connected component: the cross product of components may be large, and streams connect them.
@@ -93,7 +93,7 @@ def join(planner: Planning, parts: tuple[Pattern, ...], needed: Needed) -> Node:
     return join_nodes(planner, nodes, uncertain, needed)
 
 
-def _pieces(part: Pattern) -> Iterator[Pattern]:
+def pieces(part: Pattern) -> Iterator[Pattern]:
     """Static triple patterns in connected components."""
     match part:
         case BGP(triples) | Graph(_, BGP(triples)) if len(triples) > 1:

@@ -128,6 +128,34 @@ def test_destinations_by_hand(tmp_path: Path) -> None:
 
 
 @needs_flights
+def test_late_after_gusts_by_hand(tmp_path: Path) -> None:
+    from cqels_py.datasets import flights
+
+    reports = flights._before(flights._reports(), flights._end(DAYS))
+    gusts = Counter[str]()
+    pairs: Counter[tuple[str, str, int]] = Counter()
+    events = [(time, 1, airport, speed, "") for time, airport, speed in rows_of(reports, "time", "origin", "wind_gust")]
+    data = departures()
+    late = zip(*(data[name].tolist() for name in ("time", "origin", "dep_delay", "carrier")), strict=True)
+    # Departures of an instant are before its gusts, as a gust of the same instant is not earlier.
+    for _, kind, airport, number, airline in sorted(
+        [*events, *((t, 0, a, d, c) for t, a, d, c in late)], key=lambda e: e[:2]
+    ):
+        if kind == 1:
+            gusts[airport] += number is not None and number >= 25
+        elif 60 <= number < 300 and gusts[airport]:
+            pairs[airport, airline, int(number // 60)] += gusts[airport]
+    last = {}
+    for row in bindings(answer("flights", "late-after-gusts", tmp_path)):
+        last[row["airport"], row["airline"], int(row["hours"])] = int(row["pairs"])
+    assert last == pairs
+
+
+def rows_of(table: Any, *names: str) -> list[tuple[Any, ...]]:
+    return list(zip(*(table[name].to_pylist() for name in names), strict=True))
+
+
+@needs_flights
 def test_delays_in_a_row_by_hand(tmp_path: Path) -> None:
     data = departures()
     rows = list(zip(*(data[name].tolist() for name in ("time", "carrier", "origin", "dep_delay")), strict=True))
