@@ -27,6 +27,7 @@ from cqels_py.algebra.nodes import (
     Reduced,
     Service,
     Slice,
+    State,
     Union,
     Values,
     Window,
@@ -38,7 +39,7 @@ from cqels_py.algebra.variables import Variables, exists_patterns, expression_va
 def mentioned_variables(pattern: Pattern) -> Variables:
     """Variables of a pattern and of the expressions in it, except those that a subquery keeps to itself."""
     match pattern:
-        case BGP() | PathPattern() | Values() | Planned() | Match():
+        case BGP() | PathPattern() | Values() | Planned() | Match() | State():
             return possible_variables(pattern)
         case EventJoin(_, others, conditions):
             found = possible_variables(pattern).union(*map(mentioned_variables, others))

@@ -12,6 +12,8 @@ from typing import TypeAlias
 
 from rdflib import BNode, Literal, URIRef, Variable
 
+from cqels_py.algebra.temporal_rules import Rule
+
 Term: TypeAlias = URIRef | Literal
 TermOrVariable: TypeAlias = URIRef | Literal | Variable
 
@@ -267,6 +269,19 @@ class EventJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """`STATE [STEP d] { … }`: for each instant the rows for which all triples hold by the query's rules, once each.
+
+    `step`: microseconds between the instants at which the rows change; None: they change as soon as what holds does.
+    `offset`: the place in the query's text.
+    """
+
+    triples: tuple[TriplePattern, ...]
+    step: int | None = None
+    offset: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """A pattern for another endpoint, which is queried once; `text` is the query, with the group as the user wrote it."""
 
@@ -352,6 +367,7 @@ Pattern: TypeAlias = (
     | WindowVariable
     | Match
     | EventJoin
+    | State
     | Service
     | Planned
     | Group
@@ -490,6 +506,15 @@ class Dialect(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class RuleSet:
+    """`RULES ON streams { … }`. `expressions`: those of FILTER and BIND, by their numbers in the rules."""
+
+    streams: tuple[URIRef, ...]
+    rules: tuple[Rule, ...]
+    expressions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ContinuousQuery:
     """A registered query, still logical.
 
@@ -511,3 +536,4 @@ class ContinuousQuery:
     static_named: tuple[URIRef, ...] = ()
     describe: tuple[TermOrVariable, ...] = ()
     prefixes: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    rules: RuleSet | None = None

@@ -50,6 +50,7 @@ from cqels_py.algebra.nodes import (
     Service,
     Session,
     Slice,
+    State,
     Term,
     TermOrVariable,
     TimeRange,
@@ -214,6 +215,8 @@ def _inline(pattern: Pattern) -> str:
             return f"GRAPH {term_text(name)} {{ {_inline(inner)} }}"
         case Window(windows, inner, with_static, graph):
             return f"WINDOW {_window_names(windows, with_static, graph)} {{ {_inline(inner)} }}"
+        case State():
+            return f"{_state_head(pattern)} {{ {' . '.join(map(triple_text, pattern.triples))} }}"
         case Match():
             return f"MATCH {_match_head(pattern)} {{ {_events(pattern.pattern)} }}"
         case EventJoin(events, others, conditions):
@@ -225,6 +228,10 @@ def _inline(pattern: Pattern) -> str:
             return f"SERVICE {'SILENT ' if silent else ''}{term_text(endpoint)} {{ {_inline(inner)} }}"
         case _:
             return f"{{ {' '.join(line.strip() for line in _lines(pattern))} }}"
+
+
+def _state_head(state: State) -> str:
+    return "STATE" if state.step is None else f"STATE [STEP {_duration(state.step)}]"
 
 
 def _match_head(match: Match) -> str:
@@ -273,7 +280,7 @@ def _grouped(pattern: Pattern) -> str:
     text = _inline(pattern)
     return (
         text
-        if isinstance(pattern, BGP | PathPattern | Graph | Window | WindowVariable | Match | Values)
+        if isinstance(pattern, BGP | PathPattern | Graph | Window | WindowVariable | Match | State | Values)
         else f"{{ {text} }}"
     )
 
@@ -378,6 +385,8 @@ def _described(pattern: Pattern) -> tuple[str, Iterable[Pattern | str]]:
             return f"graph {term_text(name)}{' of the window' if in_window else ''}", (inner,)
         case Window(windows, inner, with_static, graph):
             return f"window {_window_names(windows, with_static, graph)}", (inner,)
+        case State(triples):
+            return f"{_state_head(pattern).lower()}: {' . '.join(map(triple_text, triples))}", ()
         case Match(events):
             return f"match {_match_head(pattern)}: {_events(events)}", ()
         case EventJoin(events, others, conditions):

@@ -14,6 +14,9 @@ from cqels_py.errors import Place
 FOREVER = 1 << 61
 """The upper end of an interval without end; its negative is the lower end of one without beginning."""
 
+CLASS = "a "
+"""In rules over triples the predicate of `?x a <c>` is this and the class; that of `?x <p> ?y` is the property."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -76,7 +79,39 @@ class Since:
     right: Formula
 
 
-Formula = Atom | Always | Sometime | Since
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Holds where no values of the variables that only it has make all of `atoms` hold."""
+
+    atoms: tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on the values of variables: that of a number, in a list that whoever made the rule keeps."""
+
+    number: int
+    variables: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """`variable` is the value of an expression: that of a number, as for Condition."""
+
+    number: int
+    variables: tuple[Variable, ...]
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """All of the parts hold. The values of `Computed` are there before conditions are tested; each of both and each NOT has
+    only variables that the other parts bind."""
+
+    parts: tuple[Formula, ...]
+
+
+Formula = Atom | Always | Sometime | Since | Not | Condition | Computed | Conjunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +124,63 @@ class Rule:
     place: Place
 
 
+def parts_of(formula: Formula) -> tuple[Formula, ...]:
+    """The parts of a conjunction, or the formula alone."""
+    return formula.parts if isinstance(formula, Conjunction) else (formula,)
+
+
 def variables_of(formula: Formula) -> tuple[Variable, ...]:
     """Without duplicates, in the order of the text."""
-    if isinstance(formula, Atom):
-        return formula.variables
-    if isinstance(formula, Since):
-        return tuple(dict.fromkeys((*variables_of(formula.left), *variables_of(formula.right))))
-    return variables_of(formula.inner)
+    match formula:
+        case Atom():
+            return formula.variables
+        case Condition(_, variables):
+            return variables
+        case Computed(_, variables, variable):
+            return tuple(dict.fromkeys((*variables, variable)))
+        case Since(left, _, right):
+            parts: tuple[Formula, ...] = (left, right)
+        case Not(atoms):
+            parts = atoms
+        case Conjunction(parts):
+            pass
+        case Always(_, inner) | Sometime(_, inner):
+            parts = (inner,)
+    return tuple(dict.fromkeys(variable for part in parts for variable in variables_of(part)))
+
+
+def bound_by(formula: Formula) -> tuple[Variable, ...]:
+    """The variables that have a value wherever the formula holds.
+
+    Those of the left side of SINCE are not among them: at distance zero nothing is asked of it.
+    """
+    match formula:
+        case Since(_, _, right):
+            return bound_by(right)
+        case Not() | Condition():
+            return ()
+        case Computed(_, _, variable):
+            return (variable,)
+        case Conjunction(parts):
+            return tuple(dict.fromkeys(variable for part in parts for variable in bound_by(part)))
+        case Always(_, inner) | Sometime(_, inner):
+            return bound_by(inner)
+        case Atom():
+            return formula.variables
+
+
+def exported_by(formula: Formula) -> tuple[Variable, ...]:
+    """The variables whose values matter outside of the formula: all but those that only NOT has, and those that only the left
+    side of a SINCE has that may be at distance zero."""
+    match formula:
+        case Since(left, interval, right):
+            inner = exported_by(right)
+            return inner if interval.contains_zero else tuple(dict.fromkeys((*exported_by(left), *inner)))
+        case Not() | Condition():
+            return ()
+        case Conjunction(parts):
+            return tuple(dict.fromkeys(variable for part in parts for variable in exported_by(part)))
+        case Always(_, inner) | Sometime(_, inner):
+            return exported_by(inner)
+        case _:
+            return bound_by(formula)

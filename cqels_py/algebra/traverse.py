@@ -31,6 +31,7 @@ from cqels_py.algebra.nodes import (
     Reduced,
     Service,
     Slice,
+    State,
     Union,
     Values,
     Window,
@@ -43,7 +44,7 @@ Rewrite = Callable[[Pattern], Pattern]
 def map_children(pattern: Pattern, rewrite: Rewrite) -> Pattern:
     """The node with rewritten child patterns; patterns inside EXISTS are children too."""
     match pattern:
-        case BGP() | PathPattern() | Values() | Planned() | Match():
+        case BGP() | PathPattern() | Values() | Planned() | Match() | State():
             return pattern
         case EventJoin(others=others):
             return replace(pattern, others=tuple(map(rewrite, others)))

@@ -10,6 +10,7 @@ from cqels_py.algebra.nodes import (
     Constant,
     EventJoin,
     Match,
+    State,
     TriplePattern,
     Values,
     VariableRef,
@@ -36,7 +37,7 @@ def nesting(node: object) -> int:
 
 def asks_windows(node: object) -> bool:
     """Does any pattern in it ask a window, in subqueries and EXISTS too?"""
-    return any(isinstance(each, Window | WindowVariable | Match | EventJoin) for each, _ in walk(node))
+    return any(isinstance(each, Window | WindowVariable | Match | EventJoin | State) for each, _ in walk(node))
 
 
 def walk(node: object) -> Iterator[tuple[object, int]]:

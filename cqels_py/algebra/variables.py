@@ -37,6 +37,7 @@ from cqels_py.algebra.nodes import (
     Reduced,
     Service,
     Slice,
+    State,
     Union,
     Values,
     VariableRef,
@@ -155,6 +156,8 @@ def _variables(pattern: Pattern, *, certain: bool) -> Variables:
             if not certain:
                 return frozenset(variables)
             return frozenset(v for c, v in enumerate(variables) if all(row[c] is not None for row in rows))
+        case State(triples):
+            return _named(*(p for t in triples for p in (t.subject, t.object)))
         case Match(events):
             return event_variables(events, certain=certain)
         case EventJoin(events, others):

@@ -12,6 +12,8 @@ from enum import Enum
 from itertools import combinations
 from typing import TypeAlias
 
+from cqels_py.algebra.temporal_rules import CLASS
+from cqels_py.analysis.rule_reach import lasting, reach
 from cqels_py.event_time.windows import Measure
 from cqels_py.plan.nodes import (
     WITHOUT_TERMS,
@@ -36,6 +38,7 @@ from cqels_py.plan.nodes import (
     Rows,
     Scan,
     Shared,
+    StateRows,
     StaticScan,
     TopRows,
     UnionRows,
@@ -134,7 +137,14 @@ class Growing:
     by: str = ""
 
 
-Item: TypeAlias = Span | Last | Entries | Growing
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """What rules derive and may hold for ever: an entry for each new combination of values. `names`: classes and properties."""
+
+    names: tuple[str, ...]
+
+
+Item: TypeAlias = Span | Last | Entries | Growing | Lasting
 Content: TypeAlias = frozenset[Item]
 """How large a relation is."""
 _NOTHING: Content = frozenset()
@@ -192,6 +202,8 @@ class _Kept:
                 return frozenset(Growing(event.window) for event in node.events)
             case EventRows(event):
                 return frozenset({Growing(event.window)})
+            case StateRows():
+                return self._state()
             case ChangelogRead():
                 raise AssertionError("a verdict is about a query as a whole, not about a stage of it")
         contents = [self._take(each) for each in inputs_of(node)]
@@ -258,6 +270,18 @@ class _Kept:
         self._keep(content)
         return content
 
+    def _state(self) -> Content:
+        """Facts count as long as what may follow from them holds."""
+        rules = self._plan.rules
+        assert rules is not None
+        micros = reach(rules.program)
+        if micros is None:
+            content = frozenset[Item]({Lasting(lasting(rules.program))})
+        else:
+            content = frozenset[Item](Span(micros, self._plan.streams[stream]) for stream in rules.streams)
+        self._keep(content)
+        return content
+
     def _group(self, node: GroupRows, content: Content) -> Content:
         groups = self._by_value(node.input, content, node.keys, "GROUP BY")
         self._keep(groups)
@@ -295,6 +319,15 @@ def memory_verdict(plan: Plan) -> MemoryVerdict:
     if kept.growing:
         blame = tuple(dict.fromkeys(_blame(plan, item) for item in kept.growing))
         return MemoryVerdict("not bounded", "", blame, _repair(plan, kept.growing), Level.UNBOUNDED)
+    for item in kept.items:
+        if isinstance(item, Lasting):
+            names = ", ".join(f"<{name.removeprefix(CLASS)}>" for name in item.names) or "a hidden predicate"
+            blame = (f"by the rules {names} may hold for ever, for each new value",)
+            repair = (
+                "It is bounded if FOREVER has an end, as in [0s, 1h], and no recursion leads from a fact to the same one later; or "
+                "if the streams bring no new values"
+            )
+            return MemoryVerdict("not bounded", "", blame, repair, Level.UNBOUNDED)
     spans = sorted((item for item in kept.items if isinstance(item, Span)), key=lambda span: -span.micros)
     others = list(dict.fromkeys(_others(kept.items)))
     if not spans:

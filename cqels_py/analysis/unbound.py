@@ -28,6 +28,7 @@ from cqels_py.algebra.nodes import (
     Reduced,
     Service,
     Slice,
+    State,
     Union,
     Values,
     Window,
@@ -59,7 +60,7 @@ class _Names:
 
     def take(self, pattern: Pattern) -> None:
         match pattern:
-            case BGP() | PathPattern() | Values() | Planned() | Match():
+            case BGP() | PathPattern() | Values() | Planned() | Match() | State():
                 self.bound |= possible_variables(pattern)
             case EventJoin(_, others, conditions):
                 self.bound |= possible_variables(pattern)

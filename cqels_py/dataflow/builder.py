@@ -23,8 +23,10 @@ from cqels_py.dataflow.delta_sources import (
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.match_scan import EventEvaluators, MatchScan
+from cqels_py.dataflow.running_rules import RunningRules
 from cqels_py.dataflow.scans import Partition, PartitionedScan, Scan, WindowScan
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
+from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary import Dictionary
@@ -35,6 +37,7 @@ from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 from cqels_py.plan.order import is_timed
+from cqels_py.plan.traverse import nodes_of
 
 _TIME = ExpressionProgram((("now", 0),), (), "NOW()", False)
 """The time of an element, as AT gives it."""
@@ -68,6 +71,7 @@ class DataflowBuilder:
         self._built: list[SharedSource] = []
         self._partitions: dict[int, Partition] = {}
         self._shared: dict[int, SharedOutput] = {}
+        self._rules: RunningRules | None = None
 
     def build(self, root: Node) -> DeltaSource:
         """The source of a node, with one reader more. After an error nothing of it is left on the scans."""
@@ -111,6 +115,8 @@ class DataflowBuilder:
                 return self._counted_join(node)
             case plan.EventRows():
                 return self._event_rows(node)
+            case plan.StateRows():
+                return self._state(node)
             case plan.ChangelogRead():
                 return ChangelogInput(node, self._shared_scans)
             case plan.Once():
@@ -237,6 +243,22 @@ class DataflowBuilder:
                 return self.answer(node)
             case _:
                 raise AssertionError(node)
+
+    def _state(self, node: plan.StateRows) -> StateScan:
+        if self._rules is None:
+            query, rules = self._query, self._query.rules
+            assert rules is not None
+            evaluators = EvaluatorBuilder(self._dictionary, self._limits)
+            self._rules = RunningRules(
+                rules,
+                self._dictionary,
+                self._static,
+                [evaluators.build(program) for program in rules.expressions],
+                self._shared_scans,
+                steps=tuple(each.step for each in nodes_of(query.root) if isinstance(each, plan.StateRows)),
+                every_instant=query.output == "RSTREAM",
+            )
+        return self._share(StateScan(node, self._rules, self._shared_scans), None)
 
     def _partition(self, number: int) -> Partition:
         """The partition of one of the plan's windows, for all scans of it."""

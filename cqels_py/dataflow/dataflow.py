@@ -22,6 +22,7 @@ from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.saved_state import DataflowState, load, save, stateful_parts
 from cqels_py.dataflow.scans import PartitionedScan, Scan
 from cqels_py.dataflow.shared_scans import SharedScansPool, SharedSource
+from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary import Dictionary
@@ -69,6 +70,9 @@ class Dataflow:
         self._static = static
         self._values = DictionaryValues(dictionary, limits)
         self._cell = tuple(cell)
+        if query.rules is not None:
+            assert timers is None, "rules set timers of their own"
+            timers = EventTimers(None)
         self._timers = timers
         # Something happens at ticks without changes, too. A dataflow that reads the changelog is given all ticks.
         every_boundary = every_boundary or query.output == "RSTREAM" or _asks_for_now(query.root)
@@ -88,7 +92,9 @@ class Dataflow:
         below = list(sources_below(self.root))
         self._operators = [source for source in below if isinstance(source, OperatorNode)]
         self._scans = [
-            source for source in below if isinstance(source, Scan | MatchScan | EventRowsScan | CountedJoinScan)
+            source
+            for source in below
+            if isinstance(source, Scan | MatchScan | EventRowsScan | CountedJoinScan | StateScan)
         ]
         self._partitions = [scan.partition for scan in self._scans if isinstance(scan, PartitionedScan)]
         self._constants = [source for source in below if isinstance(source, Constant)]
@@ -216,6 +222,10 @@ class Dataflow:
         This is a tick of its own at the current time; the windows' contents are those of the last tick. Before the first tick there
         is none: the first one then sees the new data.
         """
+        if self.plan.rules is not None:
+            raise UsageError(
+                f"{self.plan.title} has rules, for which static data holds always: it cannot be replaced; register the query again"
+            )
         self._static = static
         builder = self._builder()
         for constant in self._constants:
@@ -237,7 +247,10 @@ class Dataflow:
         if not self._is_monotone or self._ticks is None:
             return False
         signs: set[int] = set()
-        sources: list[Scan | MatchScan | EventRowsScan | CountedJoinScan | Constant] = [*self._scans, *self._constants]
+        sources: list[Scan | MatchScan | EventRowsScan | CountedJoinScan | StateScan | Constant] = [
+            *self._scans,
+            *self._constants,
+        ]
         for source in sources:
             if isinstance(source, CountedJoinScan):
                 signs.add(1)

@@ -16,6 +16,7 @@ from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import Scan
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
+from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dataflow.static_data import difference
 from cqels_py.errors import UsageError
 from cqels_py.event_time.clock import Ticks
@@ -187,7 +188,7 @@ class SharedOutput:
         self.source.release()
 
 
-DataflowNode = OperatorNode | Scan | MatchScan | EventRowsScan | CountedJoinScan | ChangelogInput | Constant
+DataflowNode = OperatorNode | Scan | MatchScan | EventRowsScan | CountedJoinScan | StateScan | ChangelogInput | Constant
 DeltaSource = DataflowNode | SharedOutput
 
 _INPUTS = frozenset({"input", "inputs", "left", "right"})

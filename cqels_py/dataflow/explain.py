@@ -17,8 +17,10 @@ from cqels_py.dataflow.delta_sources import (
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.explain_events import counted_join_text, event_rows_text
 from cqels_py.dataflow.explain_match import match_lines, within_text
+from cqels_py.dataflow.explain_rules import state_text
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import Scan
+from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.event_time.windows import Measure
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.plan import nodes as plan
@@ -134,6 +136,8 @@ def _describe(dataflow: Dataflow, source: DataflowNode) -> str:
         return counted_join_text(dataflow.plan, source.node)
     if isinstance(source, EventRowsScan):
         return event_rows_text(dataflow.plan, source.node)
+    if isinstance(source, StateScan):
+        return state_text(source.node)
     if isinstance(source, ChangelogInput):
         return f"changes of ({_names(source.node.variables)}) from another stage; keeps nothing"
     if isinstance(source, Constant):

@@ -38,7 +38,7 @@ _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
     "cqels_py.state.match_state": (plan.MatchRows,),
     "cqels_py.state.reach_trees": (plan.ClosureRows,),
     "cqels_py.state.term_runs": (plan.GroupRows, plan.FactorisedGroups),
-    "cqels_py.state.temporal_rules": (),
+    "cqels_py.state.temporal_rules": (plan.StateRows,),
 }
 """Callers whose kernels only plans with one of these nodes call."""
 
@@ -123,6 +123,7 @@ def _evaluates(node: Node) -> bool:
         plan.FilterRows
         | plan.ExtendRows
         | plan.MatchRows
+        | plan.StateRows
         | plan.EventRows
         | plan.CountedJoin
         | plan.StaticScan

@@ -20,6 +20,7 @@ from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, DeltaSourc
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import PartitionedScan, Scan
+from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
 from cqels_py.plan.digest import digest_of
@@ -46,7 +47,9 @@ def stateful_parts(root: DeltaSource) -> Iterator[tuple[str, object]]:
             case PartitionedScan():
                 yield path, source
                 yield f"{path}/partition", source.partition
-            case Scan() | MatchScan() | EventRowsScan() | CountedJoinScan() | Constant() | ChangelogInput():
+            case (
+                Scan() | MatchScan() | EventRowsScan() | CountedJoinScan() | StateScan() | Constant() | ChangelogInput()
+            ):
                 yield path, source
         if isinstance(source, OperatorNode) and id(source) not in visited:
             visited.add(id(source))

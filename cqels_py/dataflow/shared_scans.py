@@ -25,10 +25,22 @@ class StepCache(Protocol):
     def clear(self) -> None: ...
 
 
+class Foreseeing(Protocol):
+    """Something that knows the instants of its changes before the clock makes the step's ticks, and sets timers for them."""
+
+    def foresee(self, batch: ElementBatch, through: int, last: int) -> None:
+        """Take in the elements of the step to come. After it all is known through the end of the instant `through`.
+
+        `last`: no timer may be later.
+        """
+        ...
+
+
 class SharedScans:
     """One clock, one router and the sub-plans of the queries that are attached.
 
     `shared_subplans`: the sources that more than one query may read, by their fingerprint. `caches`: of the current step.
+    `foreseeing`: those who see the elements of a step before the clock does.
     """
 
     def __init__(
@@ -49,6 +61,7 @@ class SharedScans:
         self._only: tuple[ScanReader, ...] = ()
         self.shared_subplans: dict[Hashable, SharedSource] = {}
         self.caches: list[StepCache] = []
+        self.foreseeing: list[Foreseeing] = []
 
     @property
     def now(self) -> int | None:
@@ -79,16 +92,32 @@ class SharedScans:
 
     def step(self, batch: ElementBatch) -> RoutedBatch:
         """Elements of the streams, in order; `batch.stream` are positions in the streams."""
+        if len(batch):
+            self._foresee(batch, batch.time.item(-1) - 1)
         first = batch.first if batch.counted is None else counted_triples(batch).first
         return self._route(batch, self._clock.step(batch.time, batch.stream, first))
 
     def advance(self, time: int) -> RoutedBatch:
         """No element before `time` (microseconds) will come any more."""
+        now = self._clock.now
+        if now is not None:
+            self._foresee(_NOTHING, max(now, time) - 1)
         return self._route(_NOTHING, self._clock.advance(time))
 
     def finish(self) -> RoutedBatch:
         """The streams have ended."""
+        if (now := self._clock.now) is not None:
+            self._foresee(_NOTHING, self._clock.last_instant(), now)
         return self._route(_NOTHING, self._clock.finish())
+
+    def set_timer(self, instant: int) -> None:
+        """Ask for a tick at the end of an instant, for one who foresees."""
+        assert self._clock.timers is not None
+        self._clock.timers.set(instant)
+
+    def _foresee(self, batch: ElementBatch, through: int, last: int | None = None) -> None:
+        for each in self.foreseeing:
+            each.foresee(batch, through, through if last is None else last)
 
     def _route(self, batch: ElementBatch, step: Step) -> RoutedBatch:
         return self.router.route(batch, step, self._counter.take(batch, step))

@@ -30,6 +30,7 @@ from cqels_py.plan.nodes import (
     Rows,
     Scan,
     Shared,
+    StateRows,
     StaticScan,
     TopRows,
     UnionRows,
@@ -87,6 +88,8 @@ class _Division:
                 if variable in variables and any(row[variables.index(variable)] is None for row in rows):
                     raise _Undivided(f"?{variable} may be unbound")
                 return variable in variables
+            case StateRows():
+                raise _Undivided("its rules are not divided")
             case MatchRows():
                 if reason := _match_obstacle(node, variable):
                     raise _Undivided(reason)

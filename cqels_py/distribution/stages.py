@@ -72,6 +72,8 @@ def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
 
     UnsupportedQuery if results are not reproducible.
     """
+    if plan.rules is not None:
+        raise UnsupportedQuery("RULES on Spark are not supported: run the query without Spark")
     if plan.added:
         names = " ".join(dict.fromkeys(each.function for each in plan.added if isinstance(each, VolatileColumn)))
         raise UnsupportedQuery(

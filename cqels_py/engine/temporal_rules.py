@@ -101,13 +101,15 @@ def _endless(predicate: str, end: int, look: int) -> UsageError:
 
 def _tables(plan: RuleProgram, facts: _Facts) -> RuleTables:
     """The program's tables, with the predicates that only the facts have."""
-    predicates = [(p.arity, p.delayed, p.shown) for p in plan.predicates]
-    predicates += [(arity, False, True) for _, arity in [*facts.predicates][len(predicates) :]]
+    predicates = [(p.arity, p.delayed, int(p.shown), False) for p in plan.predicates]
+    predicates += [(arity, False, 1, False) for _, arity in [*facts.predicates][len(predicates) :]]
     rules = [
-        (r.kind, r.body, r.head, r.lo, r.hi, r.index or 0, r.head_columns, r.probe_columns, sum(r.checks, ()))
+        (r.kind, r.body, r.head, r.lo, r.hi, r.index or 0, r.head_columns, r.probe_columns, sum(r.checks, ()), 0, 0)
         for r in plan.rules
     ]
-    return RuleTables(predicates, rules, [(index.predicate, index.columns) for index in plan.indexes])
+    return RuleTables(
+        predicates, rules, [(index.predicate, index.columns) for index in plan.indexes], range(len(plan.constants))
+    )
 
 
 def _interval(lo: int, hi: int) -> str:

@@ -330,12 +330,16 @@ class TickClock(StateRecord):
         ):
             # Other windows have moved on to this instant.
             self._now, self._started = max(self._now, last), True
-        end = self._now
-        if self._started:
-            end = max([end, *(self._last_boundary(w) for w in self._windows if self._timed_step(w))])
+        end = self.last_instant()
         limits = tuple(end if self._timed_step(w) else self._now for w in self._windows)
         # Mappings that expire between the last element and a later boundary are gone at that boundary, without ticks of their own.
         return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now, limits, last=end)
+
+    def last_instant(self) -> int:
+        """That through which `finish` goes: of the last element, or of a boundary that follows it."""
+        if not self._started:
+            return self._now
+        return max([self._now, *(self._last_boundary(w) for w in self._windows if self._timed_step(w))])
 
     def _last_boundary(self, window: ClockedWindow) -> int:
         """The first boundary at or after the last element."""

@@ -6,6 +6,8 @@
     FROM STREAM <s> [RANGE 5s STEP 1s]            →  FROM NAMED <marker>
     MATCH WITHIN 5m { EVENT ON <s> {…} SEQ … }    →  GRAPH <marker> { GRAPH <marker> {…} … }
     EVENT ON <s> {…}                              →  GRAPH <marker> {…}
+    STATE [STEP 1s] {…}                           →  GRAPH <marker> {…}
+    RULES ON <s> { RULE … }                       →  nothing
     REGISTER RSTREAM <name> AS                    →  nothing
 
 The rest is SPARQL 1.1, whose grammar also checks the positions of the clauses. A marker is an IRI that the
@@ -26,8 +28,10 @@ from cqels_py.parser.extents import read_extent
 from cqels_py.parser.matches import MatchBlock, MatchReader
 from cqels_py.parser.partitions import partition_variables, read_partition
 from cqels_py.parser.prologue import Prologue
+from cqels_py.parser.rules import RulesBlock, RulesReader
 from cqels_py.parser.services import Remote, read_services
 from cqels_py.parser.source import Edit, Source
+from cqels_py.parser.states import StateBlock, read_step
 from cqels_py.parser.times import read_duration
 from cqels_py.parser.tokens import Cursor, Kind, Token, Tokens
 
@@ -62,6 +66,7 @@ class Lifted:
     `partitions`: the variables of each PARTITION BY, in the order of the windows. `services`: the endpoints
     by their markers. `matches`: the MATCH clauses by their markers. `events`: the EVENT blocks outside of MATCH by their markers,
     with `event_windows`.
+    by their markers. `matches`, `states`: the MATCH and STATE clauses by their markers. `rules`: the RULES block.
     """
 
     windows: list[WindowDefinition] = field(default_factory=list)
@@ -77,6 +82,8 @@ class Lifted:
     matches: dict[URIRef, MatchBlock] = field(default_factory=dict)
     events: dict[URIRef, EventBlock] = field(default_factory=dict)
     event_windows: list[WindowDefinition] = field(default_factory=list)
+    rules: RulesBlock | None = None
+    states: dict[URIRef, StateBlock] = field(default_factory=dict)
 
     @property
     def all_windows(self) -> tuple[WindowDefinition, ...]:
@@ -125,6 +132,10 @@ class _Lifter:
                 self._match()
             elif token.is_word("EVENT"):
                 self._event()
+            elif token.is_word("RULES"):
+                self._rules()
+            elif token.is_word("STATE"):
+                self._state()
             elif clause is Clause.INLINE:
                 self._inline()
             elif clause is Clause.FROM:
@@ -230,8 +241,8 @@ class _Lifter:
         if not result.events:
             return
         block = next(iter(result.events.values()))
-        if result.windows or result.matches:
-            other = "MATCH" if result.matches else "windows"
+        if result.windows or result.matches or result.states:
+            other = "MATCH" if result.matches else "STATE" if result.states else "windows"
             raise self._source.refusal(
                 f"EVENT outside of MATCH beside {other} is not supported: give this block a window, as in STREAM "
                 f"<{block.stream}> [RANGE 10m] {{ … }}, or read one query's results as a stream in another",
@@ -248,6 +259,26 @@ class _Lifter:
                 "COMPUTED EVERY with EVENT outside of MATCH is not supported: results come at the end of each instant; leave it out",
                 self._period[1],
             )
+
+    def _rules(self) -> None:
+        start = self._cursor.here.start
+        if self._result.rules is not None or self._registered or self._form_seen:
+            raise self._source.error(
+                "RULES stand once, behind the prefixes and in front of REGISTER, SELECT, CONSTRUCT, ASK or DESCRIBE",
+                start,
+            )
+        block = RulesReader(self._source, self._cursor, self._prologue.resolve, self._markers).read()
+        self._result.rules = block
+        self._cut(block.start, block.end)
+
+    def _state(self) -> None:
+        start = self._cursor.take().start
+        step = read_step(self._cursor)
+        if not self._cursor.here.is_mark("{"):
+            self._cursor.fail("expected '{' and triple patterns after STATE")
+        marker = next(self._markers)
+        self._result.states[marker] = StateBlock(start, step)
+        self._result.edits.append((start, self._cursor.before.end, f"GRAPH <{marker}> "))
 
     # --- window clauses --------------------------------------------------------------------------------------------
 
@@ -384,6 +415,11 @@ class _Lifter:
         if self._period is None:
             return
         period, offset = self._period
+        if self._result.states:
+            raise self._source.refusal(
+                "COMPUTED EVERY beside STATE is not supported: write STATE [STEP 1s] { … } and leave COMPUTED EVERY out",
+                offset,
+            )
         if self._result.matches:
             raise self._source.refusal(
                 "COMPUTED EVERY beside MATCH is not supported: a match is reported at its last event; leave COMPUTED EVERY out",

@@ -27,6 +27,7 @@ from cqels_py.parser.long_lists import Rows
 from cqels_py.parser.matches import MatchBlock, match_of
 from cqels_py.parser.prepare import NOTHING, STAR, FreshVariables, RawTriple
 from cqels_py.parser.source import Source, unsupported
+from cqels_py.parser.states import StateBlock, state_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ def _each_graph(name: Variable, windows: list[URIRef], inner: Pattern) -> Patter
 
 _WINDOW = "a window"
 _MATCH = "MATCH"
+_STATE = "STATE"
 
 
 class PatternReader:
@@ -156,6 +158,8 @@ class PatternReader:
             return self._match(lifted.matches[node.term], node.p)
         if node.term in lifted.events:
             return self._event(lifted.events[node.term], node.p)
+        if node.term in lifted.states:
+            return self._state(lifted.states[node.term], node.p)
         if node.term in lifted.named:
             return nodes.Window((URIRef(node.term),), self._read_inside("a named stream", node.p))
         in_window = self._inside == _WINDOW
@@ -190,6 +194,16 @@ class PatternReader:
                 block.start,
             )
         return nodes.EventJoin((event_of(block, self._read_inside("EVENT", node), source),))
+
+    def _state(self, block: StateBlock, node: CompValue) -> Pattern:
+        self._check_not_inside(_STATE, block.start)
+        if self._in_exists:
+            raise self._around.source.refusal(
+                "STATE inside of EXISTS is not supported: write STATE beside the other patterns, and MINUS instead of NOT "
+                "EXISTS",
+                block.start,
+            )
+        return state_of(block, self._read_inside(_STATE, node), self._around.source)
 
     def _check_not_inside(self, what: str, offset: int) -> None:
         if self._inside is not None:

@@ -12,7 +12,7 @@ from rdflib.plugins.sparql.algebra import translateQuery
 from rdflib.plugins.sparql.parserutils import CompValue
 
 from cqels_py.algebra import nodes
-from cqels_py.algebra.nodes import ContinuousQuery, Dialect, Pattern, TriplePattern
+from cqels_py.algebra.nodes import ContinuousQuery, Dialect, Pattern, RuleSet, TriplePattern
 from cqels_py.algebra.validate import MOST_NESTED, asks_windows, nesting
 from cqels_py.errors import QueryError
 from cqels_py.parser import dialects, grammar, syntax_errors
@@ -24,6 +24,7 @@ from cqels_py.parser.partitions import check_partitions
 from cqels_py.parser.patterns import PatternReader, Surroundings
 from cqels_py.parser.prepare import STAR, FreshVariables, Prepared, prepare
 from cqels_py.parser.prologue import Prologue, check_prefixes, read_prologue
+from cqels_py.parser.rules import RuleBuilder, RulesBlock
 from cqels_py.parser.source import Edit, EditedText, Source, Unplaced
 from cqels_py.parser.tokens import Kind, Token, Tokens, tokenize
 from cqels_py.rewrites.join_events import Misplaced, join_events
@@ -78,8 +79,9 @@ class _Parse:
         self._lifted.edits.extend(self._lists.edits)
 
     def run(self) -> ContinuousQuery:
-        tree = self._tree()
-        if not self._lifted.all_windows:
+        self._check_rules()
+        tree = self._tree([*self._lifted.edits, *self._blanked(self._lifted.edits)])
+        if not self._lifted.all_windows and self._lifted.rules is None:
             raise self._source.error(_NO_WINDOW, self._form().start)
         try:
             query = self._query(tree)
@@ -101,8 +103,8 @@ class _Parse:
 
     # --- to rdflib and back ------------------------------------------------------------------------------------------
 
-    def _tree(self) -> CompValue:
-        sparql = EditedText(self._source.text, [*self._lifted.edits, *self._blanked()])
+    def _tree(self, edits: list[Edit]) -> CompValue:
+        sparql = EditedText(self._source.text, edits)
         try:
             tree = grammar.parse_tree(sparql.text)
         except grammar.GrammarError as error:
@@ -111,9 +113,9 @@ class _Parse:
         syntax_errors.check_comparisons(self._source, self._outside_of_clauses())
         return tree
 
-    def _blanked(self) -> list[Edit]:
+    def _blanked(self, lifted: list[Edit]) -> list[Edit]:
         """Comments are cut out, but not those inside of clauses; in strings, `\\'` where only `'` would do is `'`."""
-        clauses = [(start, end) for start, end, _ in self._lifted.edits]
+        clauses = [(start, end) for start, end, _ in lifted]
         edits = [(start, end, " ") for start, end in self._tokens.comments if not _within(start, clauses)]
         for token in self._tokens.tokens:
             if token.kind is Kind.STRING and not _within(token.start, clauses):
@@ -141,6 +143,37 @@ class _Parse:
         pattern = nodes.BGP(()) if algebra.p is None else reader.read(algebra.p)
         return self._assemble(algebra, pattern, prepared)
 
+    def _check_rules(self) -> None:
+        block, states = self._lifted.rules, self._lifted.states
+        if block is not None and not states:
+            raise self._source.error(
+                "nothing asks what the rules say: write STATE { … } in WHERE, as in SELECT ?x WHERE { STATE { ?x a :Hot } }",
+                block.start,
+            )
+        if block is None and states:
+            raise self._source.error(
+                "STATE asks what rules say, and there are none: write RULES ON <stream> { RULE { … } WHERE { … } } in front of the "
+                "query",
+                next(iter(states.values())).start,
+            )
+
+    def _rules(self, block: RulesBlock) -> RuleSet:
+        """The rules of a block: its groups are parsed as a query of their own."""
+        clauses = [(start, end) for start, end, _ in block.edits]
+        inside = [
+            t for t in self._tokens.tokens if block.start <= t.start < block.end and not _within(t.start, clauses)
+        ]
+        check_prefixes(self._prologue, inside)
+        tree = self._tree([*block.edits, *self._blanked(block.edits)])
+        labels = frozenset(token.text for token in inside if token.kind is Kind.BLANK)
+        names = frozenset(token.text[1:] for token in self._tokens.tokens if token.kind is Kind.VARIABLE)
+        fresh = FreshVariables(labels | names)
+        prepared = prepare(tree, self._prologue, labels, fresh)
+        around = Surroundings(
+            self._source, Lifted(), prepared.order, self._appearance(), self._bound_at, fresh, self._lists.rows
+        )
+        return RuleBuilder(block, self._source).build(PatternReader(around).read(self._algebra(prepared.tree).p))
+
     def _algebra(self, tree: CompValue) -> CompValue:
         try:
             algebra: CompValue = translateQuery([[], tree]).algebra  # type: ignore[arg-type]
@@ -157,6 +190,11 @@ class _Parse:
             word = "MATCH" if self._lifted.matches else "EVENT"
             raise self._source.refusal(
                 f"DESCRIBE with {word} is not supported: it keeps no triples; use SELECT or CONSTRUCT",
+                self._form().start,
+            )
+        if form == "DESCRIBE" and self._lifted.states:
+            raise self._source.refusal(
+                "DESCRIBE with STATE is not supported: rules keep no triples; use SELECT or CONSTRUCT",
                 self._form().start,
             )
         template = tuple(TriplePattern(*map(_template_term, triple)) for triple in prepared.template)
@@ -183,6 +221,7 @@ class _Parse:
             static_named=static_named,
             describe=_described(prepared.describe, pattern),
             prefixes=tuple(self._prologue.prefixes.items()),
+            rules=None if self._lifted.rules is None else self._rules(self._lifted.rules),
         )
 
     def _check_names(self, static_named: Sequence[URIRef]) -> None:

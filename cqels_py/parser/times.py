@@ -63,6 +63,12 @@ def read_duration(cursor: Cursor, *, bare_milliseconds: bool = False) -> int:
     return _whole(cursor, _microseconds(cursor, bare_milliseconds), first, least=1)
 
 
+def read_duration_or_zero(cursor: Cursor) -> int:
+    """As `read_duration`; it may be zero, as in `[0s, 5s]`."""
+    first = cursor.here
+    return _whole(cursor, _microseconds(cursor, bare_milliseconds=False), first, least=0)
+
+
 def _microseconds(cursor: Cursor, bare_milliseconds: bool) -> Fraction:
     first = cursor.take()
     iso = first.is_word(first.text.upper()) and re.match(r"P[T0-9]", first.text, re.IGNORECASE)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from cqels_py.event_time.windows import Bounds
 from cqels_py.plan.expressions import ExpressionProgram
+from cqels_py.plan.temporal_rules import PlannedRules
 
 TRIPLE = ("subject", "predicate", "object")
 GRAPH = len(TRIPLE)
@@ -520,9 +521,19 @@ def partition_variables(node: MatchRows) -> tuple[str, ...]:
     return tuple(sorted(set.intersection(*each) - fresh))
 
 
+@dataclass(frozen=True, slots=True)
+class StateRows:
+    """The rows of a STATE: those of answer `number` of the query's rules. `step`: microseconds between its changes, or None."""
+
+    number: int
+    variables: tuple[str, ...]
+    step: int | None
+    text: str
+
+
 Node: TypeAlias = (
-    Scan | MatchRows | EventRows | CountedJoin | ChangelogRead | StaticScan | GraphNames | Rows | Once | JoinAll | FilterRows
-    | ExtendRows | ProjectRows | UnionRows
+    Scan | MatchRows | StateRows | EventRows | CountedJoin | ChangelogRead | StaticScan | GraphNames | Rows | Once | JoinAll
+    | FilterRows | ExtendRows | ProjectRows | UnionRows
     | DistinctRowsOf | Negate | Shared | ClosureRows | NumberRows | GroupRows | FactorisedGroups | TopRows
 )  # fmt: skip
 
@@ -530,7 +541,7 @@ Node: TypeAlias = (
 def inputs_of(node: Node) -> tuple[Node, ...]:
     """The nodes a node reads."""
     match node:
-        case Scan() | MatchRows() | EventRows() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
+        case Scan() | MatchRows() | StateRows() | EventRows() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
             return ()
         case CountedJoin(statics=statics):
             return statics
@@ -591,7 +602,8 @@ class Plan:
     the query ask for the graphs of its elements? `static_default` and `static_named`: IRIs of FROM and FROM NAMED. `order`: for
     RSTREAM with ORDER BY; the root then has columns for it after the results'. `added`: columns of RSTREAM's results that are
     computed as these are delivered, one after the other, from the columns of the root. `event_memory`: the verdicts of joins of
-    events without windows, and `kept_events`: the windows of those that say [ALL].
+    events without windows, and `kept_events`: the windows of those that say [ALL]. `rules`: those that
+    STATE asks.
     """
 
     root: Node
@@ -611,6 +623,7 @@ class Plan:
     added: tuple[AddedColumn, ...] = ()
     event_memory: tuple[EventMemory, ...] = ()
     kept_events: tuple[int, ...] = ()
+    rules: PlannedRules | None = None
 
     @property
     def title(self) -> str:

@@ -18,6 +18,7 @@ from cqels_py.plan.nodes import (
     Rows,
     Scan,
     Shared,
+    StateRows,
     StaticScan,
     UnionRows,
     inputs_of,
@@ -68,7 +69,17 @@ def never_expires(node: Node) -> bool:
 def is_monotone(node: Node) -> bool:
     """If a tick's inputs are insertions only, or retractions only, is this also true of the node's changes?"""
     match node:
-        case Scan() | MatchRows() | EventRows() | CountedJoin() | Rows() | Once() | StaticScan() | GraphNames():
+        case (
+            Scan()
+            | MatchRows()
+            | StateRows()
+            | EventRows()
+            | CountedJoin()
+            | Rows()
+            | Once()
+            | StaticScan()
+            | GraphNames()
+        ):
             return True
         case FilterRows() | ExtendRows() if is_timed(node):
             return False

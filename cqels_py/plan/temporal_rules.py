@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from cqels_py.plan.expressions import ExpressionProgram
+
+FOREVER = 1 << 61
+"""The upper end of an interval without end, in doubled microseconds."""
 BEGINNING = -1
-"""A column that is the beginning of an interval of the left side of SINCE."""
+"""A column that is the beginning of an interval of the left side of SINCE, or the value of a test."""
 
 
 def constant(number: int) -> int:
@@ -15,7 +19,7 @@ def constant(number: int) -> int:
 
 
 class Kind(IntEnum):
-    """How the head follows from a part of the body; the last four belong to SINCE."""
+    """How the head follows from a part of the body; SINCE_LEFT to PARTS_OF_LEFT belong to SINCE."""
 
     SOMETIME = 0
     ALWAYS = 1
@@ -24,6 +28,8 @@ class Kind(IntEnum):
     SINCE_RIGHT = 4
     PARTS = 5
     PARTS_OF_LEFT = 6
+    NOT = 7
+    TEST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class RuleRow:
     `lo`, `hi`: the interval of its operator, doubled. `head_columns`: for each argument of the head a column of the body,
     a column of the partner plus the body's arity, or BEGINNING or a constant. `index`: the index of the partner, or None;
     `probe_columns`: the key to it. `checks`: pairs of a column and what has to be equal to it.
+    `level`: the stratum of NOT, from 1, whose body has the index `body_index` of all its entries.
     """
 
     kind: Kind
@@ -66,16 +73,36 @@ class RuleRow:
     index: int | None = None
     probe_columns: tuple[int, ...] = ()
     checks: tuple[tuple[int, int], ...] = ()
+    level: int = 0
+    body_index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTest:
+    """The expression of a number is evaluated for each entry of `predicate`, over columns by the names of variables.
+
+    `condition`: it is a condition; else its value is what counts.
+    """
+
+    predicate: int
+    number: int
+    columns: tuple[tuple[str, int], ...]
+    condition: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RuleProgram:
-    """Indexes are in order of their predicates, rules in order of their bodies."""
+    """Indexes are in order of their predicates, rules in order of their bodies.
+
+    `answers`: predicates whose entries are reported while they hold.
+    """
 
     predicates: tuple[Predicate, ...]
     rules: tuple[RuleRow, ...]
     indexes: tuple[Index, ...]
     constants: tuple[str, ...]
+    tests: tuple[RuleTest, ...] = ()
+    answers: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:
@@ -86,3 +113,15 @@ class RuleProgram:
     def has_delays(self) -> bool:
         """Is there a recursion that moves facts in time, so that a fact may be continued for ever?"""
         return any(predicate.delayed for predicate in self.predicates)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRules:
+    """The rules of a query. `streams`: numbers of those whose triples are facts; so are those of the static default graph.
+
+    `program.answers` are the predicates of the STATE nodes, by their numbers; `expressions`: those of tests, by theirs.
+    """
+
+    program: RuleProgram
+    streams: tuple[int, ...]
+    expressions: tuple[ExpressionProgram, ...]

@@ -19,6 +19,7 @@ from cqels_py.plan.nodes import (
     Rows,
     Scan,
     Shared,
+    StateRows,
     StaticScan,
     UnionRows,
     inputs_of,
@@ -81,7 +82,7 @@ def _bottom_up(node: Node, rule: Rule, shared: dict[int, Node]) -> Node:
             return rule(replace(node, left=_bottom_up(left, rule, shared), right=_bottom_up(right, rule, shared)))
         case CountedJoin(statics=statics):
             return rule(replace(node, statics=tuple(_bottom_up(each, rule, shared) for each in statics)))
-        case Scan() | MatchRows() | EventRows() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
+        case Scan() | MatchRows() | StateRows() | EventRows() | ChangelogRead() | StaticScan() | GraphNames() | Rows():
             return rule(node)
         case _:
             return rule(replace(node, input=_bottom_up(node.input, rule, shared)))

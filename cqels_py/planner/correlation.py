@@ -38,6 +38,7 @@ from cqels_py.algebra.nodes import (
     Reduced,
     Service,
     Slice,
+    State,
     Union,
     Values,
     VariableRef,
@@ -80,7 +81,7 @@ class Given:
 def stands_alone(pattern: Pattern, outer: Needed) -> bool:
     """Are the solutions under an outer one just the pattern's own solutions that are compatible with it?"""
     match pattern:
-        case BGP() | Values() | Service() | Planned() | Match() | EventJoin():
+        case BGP() | Values() | Service() | Planned() | Match() | EventJoin() | State():
             return True
         case PathPattern(subject, path, object_):
             # A path of no length leads from any substituted value to itself, even if the graph does not have it.

@@ -27,6 +27,7 @@ from cqels_py.algebra.nodes import (
     Pattern,
     Planned,
     Service,
+    State,
     Union,
     Values,
     Window,
@@ -154,7 +155,7 @@ def shared_with(mine: list[Pattern], others: list[Pattern]) -> Needed:
 def reads_no_stream(pattern: Pattern) -> bool:
     """Is a pattern over static data alone?"""
     match pattern:
-        case Window() | WindowVariable() | Match() | EventJoin():
+        case Window() | WindowVariable() | Match() | EventJoin() | State():
             return False
         case BGP() | PathPattern() | Values() | Service():
             return True

@@ -33,6 +33,7 @@ from cqels_py.algebra.nodes import (
     Project,
     Reduced,
     Slice,
+    State,
     Union,
     Values,
     Window,
@@ -52,6 +53,7 @@ from cqels_py.planner.paths import path_pattern
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import once, project
 from cqels_py.planner.slices import distinct_rows, projection, reported, sliced, unordered
+from cqels_py.planner.states import planned_rules, state_rows
 from cqels_py.planner.texts import position_text
 from cqels_py.planner.volatile import with_volatile_columns
 from cqels_py.planner.windows import StreamTable
@@ -103,6 +105,7 @@ def plan_query(query: ContinuousQuery, without: Collection[str] = ()) -> Plan:
         added=added,
         event_memory=tuple(planner.event_memory),
         kept_events=tuple(sorted(planner.kept_events)),
+        rules=planned_rules(planner, query),
     )
 
 
@@ -149,6 +152,8 @@ class _Planner(Planning):
                 return extended(self, pattern, needed)
             case Values():
                 return inline_rows(pattern)
+            case State():
+                return state_rows(self, pattern, needed)
             case Match():
                 return match_rows(self, pattern, needed)
             case EventJoin():

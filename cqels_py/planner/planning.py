@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from rdflib import URIRef, Variable
 
-from cqels_py.algebra.nodes import ContinuousQuery, Pattern, Planned
+from cqels_py.algebra.nodes import ContinuousQuery, Pattern, Planned, State
 from cqels_py.algebra.variables import certain_variables
 from cqels_py.plan.nodes import EventMemory, Node, Shared
 from cqels_py.planner.rows import is_static, once, project, without_ids
@@ -23,8 +23,8 @@ class Planning(ABC):
     `bags`: the same triple twice in a window counts twice. `without`: choices that are left out (`rules.CHOICES`).
     `warnings`: messages about expensive operators, and clauses without effect. `event_memory`: verdicts of joins of events;
     `kept_rows`: windows of events whose rows are all kept, and `kept_events`: the numbers of those that say [ALL].
-    `once`: it does not matter how often a row is there. `weights`: columns with the number of rows that a row stands for, and
-    `summed`: the variables that are multiplied by them.
+    `states`: those of STATE, by number. `once`: it does not matter how often a row is there.
+    `weights`: columns with the number of rows that a row stands for, and `summed`: the variables that are multiplied by them.
     """
 
     def __init__(self, query: ContinuousQuery, streams: StreamTable, without: Collection[str] = ()) -> None:
@@ -38,6 +38,7 @@ class Planning(ABC):
         self.once = False
         self.weights: set[Variable] = set()
         self.summed: set[Variable] = set()
+        self.states: list[State] = []
         self._fresh = 0
         self._shared = 0
         self._nodes: list[Node] = []

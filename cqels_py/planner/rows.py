@@ -16,6 +16,7 @@ from cqels_py.plan.nodes import (
     Rows,
     Scan,
     Shared,
+    StateRows,
     StaticScan,
     inputs_of,
 )
@@ -28,7 +29,7 @@ def is_static(node: Node) -> bool:
         return isinstance(node.input, Once | Rows)
     if is_timed(node):
         return False
-    return not isinstance(node, Scan | MatchRows | EventRows | CountedJoin) and all(
+    return not isinstance(node, Scan | MatchRows | StateRows | EventRows | CountedJoin) and all(
         is_static(child) for child in inputs_of(node)
     )
 

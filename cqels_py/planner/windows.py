@@ -124,6 +124,8 @@ class StreamTable:
         self._predicates: dict[str, str] = {}
         for definition in query.windows:
             self._add(definition, query.pattern)
+        if query.rules is not None:
+            self.streams += [name for name in map(str, query.rules.streams) if name not in self.streams]
 
     def _add(self, definition: WindowDefinition, pattern: Pattern) -> None:
         stream = str(definition.stream)

@@ -40,6 +40,7 @@ from cqels_py.algebra.nodes import (
     Pattern,
     Project,
     Reduced,
+    State,
     TermOrVariable,
     TriplePattern,
     Union,
@@ -175,6 +176,11 @@ class _Rewriting:
                 if not static:
                     self._check_nodes(pattern, stated)
                 return PathPattern(subject, self._path(path, self._hierarchies(path, static, merged)), object_)
+            case State():
+                raise UnsupportedQuery(
+                    "STATE with entailment is not supported: rules see the triples of elements as they are; leave the entailment "
+                    "out, or write rules for the classes and properties that are meant"
+                )
             case Match() | EventJoin():
                 word = "MATCH" if isinstance(pattern, Match) else "EVENT"
                 raise UnsupportedQuery(

@@ -5,7 +5,8 @@ cell (k, k+1). Cell 2k is the point k and cell 2k+1 the open cell after it. The 
 is an integer used as a bit mask; bit 0 is the first cell. Rules are applied to all bindings of their variables until
 nothing changes.
 
-Programs and facts are texts in MeTeoR's syntax, which is read here a second time.
+Programs and facts are texts in MeTeoR's syntax, which is read here a second time. `Not P(X)` in a body, which MeTeoR does not
+have, holds where P(X) does not; rules with it are applied when those before them derive nothing more.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Rule:
 
 
 _TOKEN = re.compile(
-    r"(Boxminus|Boxplus|Diamondminus|Since|[A-Za-z]\w*?(?=Since[\[(]|\W|$)|[-+]?(?:inf|\d+(?:\.\d+)?)|[\[\](),@])"
+    r"(Boxminus|Boxplus|Diamondminus|Since|Not(?=[A-Z])|[A-Za-z]\w*?(?=Since[\[(]|\W|$)|[-+]?(?:inf|\d+(?:\.\d+)?)|[\[\](),@])"
 )
 
 
@@ -92,6 +93,9 @@ class _Reader:
         return Atom(name, tuple(terms))
 
     def prefixed(self) -> Formula:
+        if self.peek() == "Not":
+            self.take()
+            return Unary("Not", (None, True, None, True), self.prefixed())
         if self.peek() in ("Boxminus", "Diamondminus", "Boxplus"):
             operator = self.take()
             return Unary(operator, self.interval(), self.prefixed())
@@ -138,7 +142,8 @@ def _atoms(formula: Formula) -> Iterator[Atom]:
 
 def _intervals(formula: Formula) -> Iterator[Interval]:
     if isinstance(formula, Unary):
-        yield formula.interval
+        if formula.operator != "Not":
+            yield formula.interval
         yield from _intervals(formula.inner)
     elif isinstance(formula, Since):
         yield formula.interval
@@ -273,12 +278,20 @@ class Model:
                 if not is_variable(t)
             }
         )
-        while self._apply_all():
+        below: list[Rule] = []
+        for rule in self.rules:
+            if any(isinstance(formula, Unary) and formula.operator == "Not" for formula in rule.body):
+                self._close(below)
+            below.append(rule)
+        self._close(below)
+
+    def _close(self, rules: list[Rule]) -> None:
+        while self._apply_all(rules):
             pass
 
-    def _apply_all(self) -> bool:
+    def _apply_all(self, rules: list[Rule]) -> bool:
         changed = False
-        for rule in self.rules:
+        for rule in rules:
             variables = sorted(
                 {t for f in (rule.head, *rule.body) for a in _atoms(f) for t in a.terms if is_variable(t)}
             )
@@ -306,9 +319,29 @@ class Model:
         if isinstance(formula, Since):
             return self.time.since(self._at(formula.left, binding), formula.interval, self._at(formula.right, binding))
         inner = self._at(formula.inner, binding)
+        if formula.operator == "Not":
+            return (1 << self.time.cells) - 1 & ~inner
         if formula.operator == "Boxminus":
             return self.time.always(formula.interval, inner)
         return self.time.sometime(formula.interval, inner)
+
+    def changes(self) -> list[tuple[int, int, Ground]]:
+        """When each ground atom begins (1) and ceases (-1) to hold: the first whole microsecond (times are seconds) of either. An
+        atom that holds at no whole microsecond, or to the last cell, has no such change."""
+        found = []
+        for ground, held in self.held.items():
+            points = [(self._micros(cell), bool(held >> cell & 1)) for cell in range(self.time.cells)]
+            before = False
+            for micros, holds in points:
+                if holds != before:
+                    found.append((micros, 1 if holds else -1, ground))
+                before = holds
+        return sorted(found)
+
+    def _micros(self, cell: int) -> int:
+        """The first whole microsecond of a cell: the point, or the next one after it."""
+        place = cell + 2 * self.time.first
+        return int(Fraction(place // 2) * self.time.unit * 1_000_000) + place % 2
 
     def lines(self) -> list[str]:
         """All that holds as maximal intervals in MeTeoR's syntax, sorted. What reaches the last cell ends there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from random import Random
 
@@ -35,6 +36,9 @@ class _Drawing:
         width = self.widths[name]
         chosen = [self.random.choice(terms) for _ in range(width)]
         return f"{name}({','.join(chosen)})" if chosen else name
+
+    def atom_of(self, name: str, terms: tuple[str, ...]) -> str:
+        return f"{name}({','.join(terms)})"
 
     def predicate(self) -> str:
         return self.random.choice(sorted(self.widths))
@@ -83,3 +87,77 @@ def draw_program(seed: int) -> DrawnProgram:
     rules = tuple(drawing.rule() for _ in range(random.choice((1, 2, 3, 4, 5))))
     facts = tuple(drawing.fact() for _ in range(random.choice((3, 6, 10, 15))))
     return DrawnProgram(rules, facts, UNTIL)
+
+
+def draw_with_negation(seed: int) -> DrawnProgram:
+    """As `draw_program`, with predicates of one or two arguments, facts at points, and rules with NOT in up to two strata above."""
+    random = Random(seed)
+    drawing = _Drawing(random, {name: random.choice((1, 1, 1, 2)) for name in "ABPQR"})
+    rules = [drawing.rule() for _ in range(random.choice((1, 2, 3)))]
+    variables = ("X", "Y")
+    for name in ("N", "O")[: random.choice((0, 1, 1, 2))]:
+        absent = "N" if name == "O" and random.random() < 0.7 else random.choice("PQRAB")
+        positive = random.choice([p for p in "ABPQR" if drawing.widths[p] == drawing.widths[absent]])
+        terms = variables[: drawing.widths[absent]]
+        body = [
+            (f"Diamondminus{drawing.interval()}" if random.random() < 0.5 else "") + drawing.atom_of(positive, terms),
+            f"Not{drawing.atom_of(absent, terms)}",
+        ]
+        span = f"Boxplus{drawing.interval()}" if random.random() < 0.4 else ""
+        drawing.widths[name] = len(terms)
+        rules.append(f"{span}{drawing.atom_of(name, terms)}:-{','.join(body)}")
+        if random.random() < 0.5:
+            rules.append(
+                f"{drawing.atom_of(name, terms)}:-Diamondminus{drawing.interval()}{drawing.atom_of(name, terms)}"
+            )
+    facts = []
+    for _ in range(random.choice((4, 8, 14))):
+        time = random.randrange(2 * UNTIL) / 2
+        facts.append(f"{drawing.atom(random.choice('ABBAP'), CONSTANTS)}@[{time:g},{time:g}]")
+    return DrawnProgram(tuple(rules), tuple(facts), UNTIL)
+
+
+_INTERVAL = re.compile(r"(Boxplus|Boxminus|Diamondminus|Since)([\[(])([\d.]+)(?:,([\d.]+|inf))?([\])])")
+_OPERATORS = {"Boxplus": "FOR", "Boxminus": "ALWAYS", "Diamondminus": "SOMETIME", "Since": "SINCE"}
+
+
+def as_rules(program: DrawnProgram, stream: str = ":s") -> str:
+    """A program without atoms of other than one or two arguments as a RULES block."""
+    return f"RULES ON {stream} {{ {' '.join(map(_rule_text, program.rules))} }}"
+
+
+def _rule_text(rule: str) -> str:
+    head, body = rule.split(":-")
+    spans = " ".join(_interval_text(match) for match in _INTERVAL.finditer(head))
+    literals = re.findall(r"(?:(?:Boxminus|Diamondminus|Since)[\[(][^\])]*[\])]|Not|[A-Z]\([^)]*\))+", body)
+    return f"RULE {{ {triple_text(_INTERVAL.sub('', head))} }} {spans} WHERE {{ {' '.join(map(_literal_text, literals))} }}"
+
+
+def _literal_text(literal: str) -> str:
+    since = re.search(r"Since[\[(][^\])]*[\])]", literal)
+    if since:
+        left, right = literal[: since.start()], literal[since.end() :]
+        interval = _INTERVAL.fullmatch(since[0])
+        assert interval is not None
+        return f"{{ {_literal_text(left)} }} {_interval_text(interval)} {{ {_literal_text(right)} }}"
+    if literal.startswith("Not"):
+        return f"NOT {{ {triple_text(literal.removeprefix('Not'))} }}"
+    match = _INTERVAL.match(literal)
+    if match:
+        return f"{_interval_text(match)} {{ {_literal_text(literal[match.end() :])} }}"
+    return triple_text(literal) + " ."
+
+
+def _interval_text(match: re.Match[str]) -> str:
+    operator, opening, low, high, closing = match.groups()
+    if high is None:
+        return f"{_OPERATORS[operator]} [{low}s]"
+    end = "FOREVER" if high == "inf" else f"{high}s"
+    return f"{_OPERATORS[operator]} {opening}{low}s, {end}{closing}"
+
+
+def triple_text(atom: str) -> str:
+    """`P(X,a)` as `?x :P :a`, `P(X)` as `?x a :P`."""
+    name, _, rest = atom.partition("(")
+    terms = [f"?{term}" if term.isupper() else f":{term}" for term in rest.removesuffix(")").split(",")]
+    return f"{terms[0]} a :{name}" if len(terms) == 1 else f"{terms[0]} :{name} {terms[1]}"

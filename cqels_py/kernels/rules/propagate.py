@@ -7,6 +7,8 @@ lower end to the end. In a recursion with a delay a part waits until its beginni
 
 from __future__ import annotations
 
+import numpy as np
+
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.state_record import int64_rows, int64s
 from cqels_py.kernels.rules.calendar import queue_first
@@ -14,14 +16,19 @@ from cqels_py.kernels.rules.records import (
     ALWAYS,
     ARITY,
     BEGINNING,
+    BEGUN,
+    BODY_INDEX,
     CALENDAR_ARRAY,
     CHAIN_KEY_ARRAY,
     CHECKS,
     COLUMNS_ARRAY,
     CONSTANT,
+    CONSTANTS_ARRAY,
     COUNTERS_ARRAY,
     ENDS_ARRAY,
     ENTRY,
+    FAILED,
+    FINAL,
     FINISHED,
     FIRST,
     FIRST_INDEX,
@@ -30,19 +37,24 @@ from cqels_py.kernels.rules.records import (
     HEAD,
     HEAD_COLUMNS,
     HEADS_ARRAY,
+    HORIZON,
     INDEX,
     INDEX_PREDICATE,
     INDEX_WIDTH,
     INDEXES_ARRAY,
     KEY_ARRAY,
     KIND,
+    LEVEL,
+    LEVELS,
     LINKS_ARRAY,
+    LIVE_ARRAY,
     NEXT_GIVEN,
     NO_ROOM,
     NODE_HI,
     NODE_LO,
     NODE_NEXT,
     NODES_ARRAY,
+    NOT,
     NOW,
     PART_HI,
     PART_LO,
@@ -55,16 +67,20 @@ from cqels_py.kernels.rules.records import (
     QUEUE_END,
     RULE_CHECKS,
     RULE_HI,
+    RULE_LEVEL,
     RULE_LO,
     RULES,
     RULES_ARRAY,
     SHORT,
     SHORT_OF_QUEUE,
+    SHORT_OF_VALUES,
     SINCE_LEFT,
     SINCE_RIGHT,
     SOMETIME,
     SWEEP_AT,
     SWEEP_LEAST,
+    TEST,
+    VALUES_ARRAY,
     WAITING,
     RuleRecords,
 )
@@ -77,6 +93,7 @@ from cqels_py.kernels.rules.timelines import (
     link,
     node_at,
     predicate_of,
+    tell_begun,
 )
 from cqels_py.kernels.structures.hash_table import FREE, USED, rebuild
 from cqels_py.kernels.structures.key_index import open_index
@@ -120,7 +137,7 @@ def closure_hi(hi):
 def value(rules, number, entry, partner, beginning, arity):
     """What a number of `columns` stands for."""
     if number <= CONSTANT:
-        return CONSTANT - number
+        return int64s(rules.program, CONSTANTS_ARRAY)[CONSTANT - number]
     if number == BEGINNING:
         return beginning
     return argument(rules, entry, number) if number < arity else argument(rules, partner, number - arity)
@@ -239,12 +256,96 @@ def meet(rules, rule, entry, partner, beginning, lo, hi):
 
 
 @jit_flat
+def test(rules, rule, entry, lo, hi):
+    """A condition, or a computed value, of an entry; False also if the entry has not been tested."""
+    outcome = int64s(rules.state, VALUES_ARRAY)[entry]
+    if outcome == 0:
+        int64s(rules.state, COUNTERS_ARRAY)[SHORT] = SHORT_OF_VALUES
+        return False
+    return outcome == FAILED or put(rules, rule, entry, entry, outcome, lo, hi)
+
+
+@jit_flat
+def without(rules, rule, entry, lo, hi):
+    """The parts of an interval of the body, between FINAL and NOW, at which the partner does not hold."""
+    ends = int64_rows(rules.state, ENDS_ARRAY)
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    counters = int64s(rules.state, COUNTERS_ARRAY)
+    at, hi = max(lo, counters[FINAL] + 1), min(hi, counters[NOW])
+    partner = chain_of(rules, rule, entry, 0)
+    node = ends[partner, FIRST] if partner >= 0 else np.int64(-1)
+    while at <= hi:
+        while node >= 0 and nodes[node, NODE_HI] < at:
+            node = nodes[node, NODE_NEXT]
+        if node < 0 or nodes[node, NODE_LO] > hi:
+            return put(rules, rule, entry, entry, 0, at, hi)
+        if nodes[node, NODE_LO] > at and not put(rules, rule, entry, entry, 0, at, nodes[node, NODE_LO] - 1):
+            return False
+        at = nodes[node, NODE_HI] + 1
+    return True
+
+
+@jit_flat
+def first_of(rules, index):
+    """The first entry of an index without columns, or -1."""
+    chain_key = int64_rows(rules.state, CHAIN_KEY_ARRAY)
+    chain_key[:, 0] = 0
+    chain_key[0, 0] = index
+    chain = entry_with(open_index(rules.chains), chain_key)
+    return int64s(rules.state, HEADS_ARRAY)[chain] if chain >= 0 else chain
+
+
+@jit_inline
+def link_of(rules, index):
+    """Which of the links of an entry is that of an index."""
+    indexes = int64_rows(rules.program, INDEXES_ARRAY)
+    return index - int64_rows(rules.program, PREDICATES_ARRAY)[indexes[index, INDEX_PREDICATE], FIRST_INDEX]
+
+
+@jit_flat
+def negate(rules, level):
+    """Apply the rules with NOT of a stratum to all that their bodies have between FINAL and NOW; False without room."""
+    rows = int64_rows(rules.program, RULES_ARRAY)
+    ends = int64_rows(rules.state, ENDS_ARRAY)
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    links = int64_rows(rules.state, LINKS_ARRAY)
+    for rule in range(np.uint64(len(rows))):
+        if rows[rule, KIND] != NOT or rows[rule, RULE_LEVEL] != level:
+            continue
+        index = rows[rule, BODY_INDEX]
+        entry = first_of(rules, index)
+        while entry >= 0:
+            node = ends[entry, FIRST]
+            while node >= 0:
+                if not without(rules, rule, entry, nodes[node, NODE_LO], nodes[node, NODE_HI]):
+                    return False
+                node = nodes[node, NODE_NEXT]
+            entry = links[entry, link_of(rules, index)]
+    return True
+
+
+@jit_flat
+def tell(rules, until):
+    """Output what begins and ceases to hold through a time; False without room."""
+    live = int64s(rules.program, LIVE_ARRAY)
+    links = int64_rows(rules.state, LINKS_ARRAY)
+    for index in live:
+        entry = first_of(rules, index)
+        while entry >= 0:
+            if not drop_ended(rules, entry, until) or not tell_begun(rules, entry, until):
+                return False
+            entry = links[entry, link_of(rules, index)]
+    return True
+
+
+@jit_flat
 def fire(rules, place):
     """Apply all rules to a queued part; False without room, and then the part stays to be taken again."""
     predicates = int64_rows(rules.program, PREDICATES_ARRAY)
     rows = int64_rows(rules.program, RULES_ARRAY)
     nodes = int64_rows(rules.state, NODES_ARRAY)
     queue = int64_rows(rules.state, QUEUE_ARRAY)
+    counters = int64s(rules.state, COUNTERS_ARRAY)
     entry, lo, hi = queue[place, ENTRY], queue[place, PART_LO], queue[place, PART_HI]
     node = node_at(rules, entry, lo)
     if node < 0:
@@ -262,6 +363,11 @@ def fire(rules, place):
             done = shift(rules, rule, entry, whole_lo, whole_hi)
         elif kind == SINCE_LEFT or kind == PARTS_OF_LEFT:
             done = join(rules, rule, entry, whole_lo, whole_hi)
+        elif kind == TEST:
+            done = test(rules, rule, entry, lo, hi)
+        elif kind == NOT:
+            # Before its stratum is applied, all of the body is still to come.
+            done = counters[LEVEL] < rows[rule, RULE_LEVEL] or without(rules, rule, entry, lo, hi)
         else:
             done = join(rules, rule, entry, lo, hi)
         if not done:
@@ -331,14 +437,13 @@ def next_time(rules, given):
 
 
 @jit_flat
-def begin(rules, given, time):
-    """Go to a time: queue the parts that waited for it and the facts given for it; False without room."""
+def begin(rules, given):
+    """Queue the parts that waited for NOW and the facts given for it; False without room."""
     queue = int64_rows(rules.state, QUEUE_ARRAY)
     calendar = int64_rows(rules.state, CALENDAR_ARRAY)
     key = int64_rows(rules.state, KEY_ARRAY)
     counters = int64s(rules.state, COUNTERS_ARRAY)
-    width = len(key)
-    counters[NOW] = time
+    width, time = len(key), counters[NOW]
     while counters[WAITING] and calendar[0, PART_LO] <= time:
         if counters[QUEUE_END] == len(queue):
             counters[SHORT] = SHORT_OF_QUEUE
@@ -352,32 +457,61 @@ def begin(rules, given, time):
         if entry < 0 or not add_interval(rules, entry, given[fact, width], given[fact, width + 1]):
             return False
         counters[NEXT_GIVEN] += 1
+    counters[BEGUN] = 1
     return True
+
+
+@jit_flat
+def complete(rules, given):
+    """Derive all that holds at NOW; False without room."""
+    counters = int64s(rules.state, COUNTERS_ARRAY)
+    if not counters[BEGUN] and not begin(rules, given):
+        return False
+    while True:
+        while counters[QUEUE_AT] < counters[QUEUE_END]:
+            if not fire(rules, counters[QUEUE_AT]):
+                return False
+            counters[QUEUE_AT] += 1
+        counters[QUEUE_AT] = 0
+        counters[QUEUE_END] = 0
+        if counters[LEVEL] == counters[LEVELS]:
+            return True
+        # Lower strata do not change any more through NOW.
+        if not negate(rules, counters[LEVEL] + 1):
+            return False
+        counters[LEVEL] += 1
+
+
+@jit_inline
+def go_to(counters, time):
+    counters[FINAL] = counters[NOW]
+    counters[HORIZON] = counters[NOW] if counters[LEVELS] else time
+    counters[NOW] = time
+    counters[BEGUN] = 0
+    counters[LEVEL] = 0
 
 
 @jit_flat
 def propagate(program, facts, chains, state, given, until):
     """Derive all that holds up to `until` from facts (the key, lo, hi) in order of their beginnings.
 
-    Intervals that end are in `output`, the others stay in the state.
+    In `output` are intervals that have ended, and what began and ceased to hold; the others stay in the state.
     """
     rules = RuleRecords(program, facts, chains, state)
     counters, atoms = int64s(state, COUNTERS_ARRAY), open_index(facts)
     while True:
-        while counters[QUEUE_AT] < counters[QUEUE_END]:
-            if not fire(rules, counters[QUEUE_AT]):
-                return NO_ROOM
-            counters[QUEUE_AT] += 1
-        counters[QUEUE_AT] = 0
-        counters[QUEUE_END] = 0
+        if not complete(rules, given):
+            return NO_ROOM
         time = next_time(rules, given)
         live = atoms.meta[USED] - atoms.meta[FREE]
-        if live > counters[SWEEP_AT] and not sweep(rules, counters[NOW]):
+        if live > counters[SWEEP_AT] and not sweep(rules, counters[HORIZON]):
             return NO_ROOM
+        if time > until and counters[LEVELS] and counters[NOW] < until:
+            # What NOT gives is known up to the last time that was gone to.
+            time = until
         if time > until:
-            return FINISHED
-        if not begin(rules, given, time):
-            return NO_ROOM
+            return FINISHED if tell(rules, until) else NO_ROOM
+        go_to(counters, time)
 
 
 @jit_flat

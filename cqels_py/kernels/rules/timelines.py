@@ -18,12 +18,14 @@ from cqels_py.kernels.rules.records import (
     COUNTERS_ARRAY,
     DELAYED,
     ENDED,
+    ENDED_ONCE,
     ENDS_ARRAY,
     ENTRY,
     FIRST,
     FIRST_INDEX,
     FREE_NODE,
     HEADS_ARRAY,
+    HORIZON,
     INDEX_COLUMNS,
     INDEX_WIDTH,
     INDEXES,
@@ -31,10 +33,11 @@ from cqels_py.kernels.rules.records import (
     KEY_ARRAY,
     LAST,
     LINKS_ARRAY,
-    LIVE,
+    LIVE_NODES,
     NODE_HI,
     NODE_LO,
     NODE_NEXT,
+    NODE_TOLD,
     NODES,
     NODES_ARRAY,
     NOW,
@@ -52,11 +55,16 @@ from cqels_py.kernels.rules.records import (
     SHORT_OF_NODES,
     SHORT_OF_OUTPUT,
     SHORT_OF_QUEUE,
+    SHORT_OF_VALUES,
     SHOWN,
+    TESTED,
+    UNKNOWN_ARRAY,
+    UNTESTED,
+    VALUES_ARRAY,
     WAITING,
 )
 from cqels_py.kernels.structures.hash_table import FREE, USED, ZERO, add, find, hash_row
-from cqels_py.kernels.structures.key_index import open_index
+from cqels_py.kernels.structures.key_index import KEYS, open_index
 
 
 @jit_inline
@@ -101,6 +109,8 @@ def entry_of_key(rules):
     counters = int64s(rules.state, COUNTERS_ARRAY)
     facts = open_index(rules.facts)
     chains = open_index(rules.chains)
+    values = int64s(rules.state, VALUES_ARRAY)
+    unknown = int64s(rules.state, UNKNOWN_ARRAY)
     entry = entry_with(facts, key)
     if entry >= 0:
         return entry
@@ -110,11 +120,18 @@ def entry_of_key(rules):
     if room(chains) < predicates[key[0, 0], INDEXES]:
         counters[SHORT] = SHORT_OF_CHAINS
         return np.int64(-1)
+    if counters[UNTESTED] == len(unknown):
+        counters[SHORT] = SHORT_OF_VALUES
+        return np.int64(-1)
     entry = new_entry(facts, key)
     facts.counts[entry] = 1
     facts.meta[ZERO] -= 1
     ends[entry, FIRST] = -1
     ends[entry, LAST] = -1
+    values[entry] = 0
+    if predicates[key[0, 0], TESTED]:
+        unknown[counters[UNTESTED]] = entry
+        counters[UNTESTED] += 1
     link(rules, entry)
     return entry
 
@@ -153,7 +170,7 @@ def free_node(rules, node):
     counters = int64s(rules.state, COUNTERS_ARRAY)
     nodes[node, NODE_NEXT] = counters[FREE_NODE]
     counters[FREE_NODE] = node
-    counters[LIVE] -= 1
+    counters[LIVE_NODES] -= 1
 
 
 @jit_inline
@@ -176,9 +193,57 @@ def new_node(rules, lo, hi, following):
     nodes[node, NODE_LO] = lo
     nodes[node, NODE_HI] = hi
     nodes[node, NODE_NEXT] = following
-    counters[LIVE] += 1
-    counters[PEAK] = max(counters[PEAK], counters[LIVE])
+    nodes[node, NODE_TOLD] = 0
+    counters[LIVE_NODES] += 1
+    counters[PEAK] = max(counters[PEAK], counters[LIVE_NODES])
     return node
+
+
+@jit_flat
+def output_row(rules, entry, first, second):
+    """A row of output with the key of an entry; the caller has made sure that there is room."""
+    output = int64_rows(rules.state, OUTPUT_ARRAY)
+    counters = int64s(rules.state, COUNTERS_ARRAY)
+    keys = int64s(rules.facts, KEYS)
+    row, width = counters[ENDED], len(int64_rows(rules.state, KEY_ARRAY))
+    for c in range(width):
+        output[row, c] = keys[entry * width + c]
+    output[row, width] = first
+    output[row, width + 1] = second
+    counters[ENDED] += 1
+
+
+@jit_flat
+def output_end(rules, entry, node, shown):
+    """Output an interval that has ended. It holds at the whole microseconds from its first to its last point."""
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    lo, hi = nodes[node, NODE_LO], nodes[node, NODE_HI]
+    if shown == ENDED_ONCE:
+        output_row(rules, entry, lo, hi)
+    elif first_point(lo) <= last_point(hi):
+        if not nodes[node, NODE_TOLD]:
+            output_row(rules, entry, first_point(lo), 1)
+        output_row(rules, entry, last_point(hi) + 1, -1)
+
+
+@jit_inline
+def first_point(lo):
+    return (lo + 1) >> 1
+
+
+@jit_inline
+def last_point(hi):
+    return hi >> 1
+
+
+@jit_inline
+def has_room_for_output(rules):
+    """Room for two rows, or the counter SHORT says that there is none."""
+    counters = int64s(rules.state, COUNTERS_ARRAY)
+    if counters[ENDED] + 2 > len(int64_rows(rules.state, OUTPUT_ARRAY)):
+        counters[SHORT] = SHORT_OF_OUTPUT
+        return False
+    return True
 
 
 @jit_flat
@@ -187,29 +252,36 @@ def drop_ended(rules, entry, before):
     predicates = int64_rows(rules.program, PREDICATES_ARRAY)
     ends = int64_rows(rules.state, ENDS_ARRAY)
     nodes = int64_rows(rules.state, NODES_ARRAY)
-    output = int64_rows(rules.state, OUTPUT_ARRAY)
-    key = int64_rows(rules.state, KEY_ARRAY)
-    counters = int64s(rules.state, COUNTERS_ARRAY)
-    facts = open_index(rules.facts)
+    shown = predicates[predicate_of(rules, entry), SHOWN]
     node = ends[entry, FIRST]
     while node >= 0 and nodes[node, NODE_HI] + 1 < before:
-        if predicates[predicate_of(rules, entry), SHOWN]:
-            row = counters[ENDED]
-            if row == len(output):
-                counters[SHORT] = SHORT_OF_OUTPUT
+        if shown:
+            if not has_room_for_output(rules):
                 return False
-            width = len(key)
-            for c in range(width):
-                output[row, c] = facts.keys[entry * width + c]
-            output[row, width] = nodes[node, NODE_LO]
-            output[row, width + 1] = nodes[node, NODE_HI]
-            counters[ENDED] += 1
+            output_end(rules, entry, node, shown)
         following = nodes[node, NODE_NEXT]
         free_node(rules, node)
         node = following
         ends[entry, FIRST] = node
     if node < 0:
         ends[entry, LAST] = -1
+    return True
+
+
+@jit_flat
+def tell_begun(rules, entry, until):
+    """Output the beginnings through a time that have not been output; False without room."""
+    ends = int64_rows(rules.state, ENDS_ARRAY)
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    node = ends[entry, FIRST]
+    while node >= 0 and first_point(nodes[node, NODE_LO]) <= last_point(until):
+        first = first_point(nodes[node, NODE_LO])
+        if not nodes[node, NODE_TOLD] and first <= last_point(nodes[node, NODE_HI]):
+            if not has_room_for_output(rules):
+                return False
+            nodes[node, NODE_TOLD] = 1
+            output_row(rules, entry, first, 1)
+        node = nodes[node, NODE_NEXT]
     return True
 
 
@@ -232,7 +304,10 @@ def add_interval(rules, entry, lo, hi):
     queue = int64_rows(rules.state, QUEUE_ARRAY)
     calendar = int64_rows(rules.state, CALENDAR_ARRAY)
     counters = int64s(rules.state, COUNTERS_ARRAY)
-    if not drop_ended(rules, entry, counters[NOW]):
+    if hi + 1 < counters[HORIZON]:
+        # All of that time is known: a part of SINCE that is over has met a longer left side again.
+        return True
+    if not drop_ended(rules, entry, counters[HORIZON]):
         return False
     if not has_room_for_node(rules):
         counters[SHORT] = SHORT_OF_NODES

@@ -6,35 +6,54 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cqels_py.algebra.temporal_rules import Atom, Rule, Term, Variable
-from cqels_py.plan.temporal_rules import BEGINNING, Index, Kind, Predicate, RuleProgram, RuleRow, constant
-from cqels_py.planner.temporal_rules.normal_form import HIDDEN, Join, NormalRule, Shift, SinceParts, normal_form
-from cqels_py.planner.temporal_rules.recursion import Key, delayed_predicates
+from cqels_py.plan.temporal_rules import BEGINNING, Index, Kind, Predicate, RuleProgram, RuleRow, RuleTest, constant
+from cqels_py.planner.temporal_rules.normal_form import (
+    HIDDEN,
+    Join,
+    NormalRule,
+    Shift,
+    SinceParts,
+    Tested,
+    Without,
+    normal_form,
+)
+from cqels_py.planner.temporal_rules.recursion import Key, delayed_predicates, key_of, strata
 
 _NUMBERS = tuple[int, tuple[int, ...]]
 
 
-def compile_rules(rules: Iterable[Rule]) -> RuleProgram:
-    """The plan of a program; predicates that only facts have are not in it."""
+def compile_rules(rules: Iterable[Rule], answers: Sequence[Atom] = ()) -> RuleProgram:
+    """The plan of a program; predicates that only facts have are not in it. `answers`: heads that are reported while they hold.
+
+    There is no cycle through NOT."""
     normal = normal_form(rules)
-    return _Compiler(delayed_predicates(normal)).compile(normal)
+    return _Compiler(delayed_predicates(normal), strata(normal)).compile(normal, answers)
 
 
 @dataclass(slots=True)
 class _Compiler:
     delayed: frozenset[Key]
+    strata: dict[Key, int]
     predicates: dict[Key, int] = field(default_factory=dict)
     constants: dict[str, int] = field(default_factory=dict)
     indexes: dict[_NUMBERS, int] = field(default_factory=dict)
     rows: list[RuleRow] = field(default_factory=list)
+    tests: dict[int, RuleTest] = field(default_factory=dict)
 
-    def compile(self, rules: Sequence[NormalRule]) -> RuleProgram:
+    def compile(self, rules: Sequence[NormalRule], answers: Sequence[Atom]) -> RuleProgram:
         for rule in rules:
             if isinstance(rule, Shift):
                 self.shift(rule)
             elif isinstance(rule, Join):
                 self.join(rule)
-            else:
+            elif isinstance(rule, SinceParts):
                 self.since(rule)
+            elif isinstance(rule, Tested):
+                self.test(rule)
+            else:
+                self.negation(rule)
+        for atom in answers:
+            self.index(self.number(atom), ())
         predicates = tuple(
             Predicate(name, arity, (name, arity) in self.delayed, not name.startswith(HIDDEN))
             for name, arity in self.predicates
@@ -43,7 +62,14 @@ class _Compiler:
         new_number = {self.indexes[key]: number for number, key in enumerate(in_order)}
         rows = sorted((_with_index(row, new_number) for row in self.rows), key=lambda row: row.body)
         indexes = tuple(Index(predicate, columns) for predicate, columns in in_order)
-        return RuleProgram(predicates, tuple(rows), indexes, tuple(self.constants))
+        return RuleProgram(
+            predicates,
+            tuple(rows),
+            indexes,
+            tuple(self.constants),
+            tuple(self.tests[number] for number in sorted(self.tests)),
+            tuple(self.number(atom) for atom in answers),
+        )
 
     def shift(self, rule: Shift) -> None:
         first = _columns(rule.body.terms)
@@ -81,13 +107,45 @@ class _Compiler:
         beginning = partner.terms[-1] if kind is Kind.PARTS_OF_LEFT else None
         shared = [term for term in partner_columns if term in body_columns or term == beginning]
         index = (self.number(partner), tuple(partner_columns[term] for term in shared))
-        number = self.indexes.setdefault(index, len(self.indexes))
+        number = self.index(*index)
         probe = tuple(body_columns.get(term, BEGINNING) for term in shared)
         known = {term: len(body.terms) + column for term, column in partner_columns.items()} | body_columns
         if kind in (Kind.SINCE_LEFT, Kind.SINCE_RIGHT):
             known[head.terms[-1]] = BEGINNING
         columns = self.mapped(head.terms, known)
         self.rows.append(RuleRow(kind, self.number(body), self.number(head), lo, hi, columns, number, probe))
+
+    def test(self, rule: Tested) -> None:
+        known = _columns(rule.body.terms)
+        body = self.number(rule.body)
+        self.tests[body] = RuleTest(
+            body, rule.number, tuple((v.name, known[v]) for v in rule.variables), rule.variable is None
+        )
+        if rule.variable is not None:
+            known[rule.variable] = BEGINNING
+        self.rows.append(RuleRow(Kind.TEST, body, self.number(rule.head), 0, 0, self.mapped(rule.head.terms, known)))
+
+    def negation(self, rule: Without) -> None:
+        known = _columns(rule.body.terms)
+        body, absent = self.number(rule.body), self.number(rule.absent)
+        columns = tuple(range(len(rule.absent.terms)))
+        self.rows.append(
+            RuleRow(
+                Kind.NOT,
+                body,
+                self.number(rule.head),
+                0,
+                0,
+                self.mapped(rule.head.terms, known),
+                self.index(absent, columns),
+                tuple(known[term] for term in rule.absent.terms),
+                level=self.strata[key_of(rule.absent)] + 1,
+                body_index=self.index(body, ()),
+            )
+        )
+
+    def index(self, predicate: int, columns: tuple[int, ...]) -> int:
+        return self.indexes.setdefault((predicate, columns), len(self.indexes))
 
     def number(self, atom: Atom) -> int:
         return self.predicates.setdefault((atom.predicate, len(atom.terms)), len(self.predicates))
@@ -109,6 +167,7 @@ def _columns(terms: Sequence[Term]) -> dict[Term, int]:
 
 
 def _with_index(row: RuleRow, numbers: dict[int, int]) -> RuleRow:
-    if row.index is None:
-        return row
-    return replace(row, index=numbers[row.index])
+    def renumbered(index: int | None) -> int | None:
+        return None if index is None else numbers[index]
+
+    return replace(row, index=renumbered(row.index), body_index=renumbered(row.body_index))

@@ -6,17 +6,23 @@ HIDDEN, which no predicate of a program does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cqels_py.algebra.temporal_rules import (
     Always,
     Atom,
+    Computed,
+    Condition,
+    Conjunction,
     Formula,
     Interval,
+    Not,
     Rule,
     Since,
+    Sometime,
     Variable,
+    exported_by,
     variables_of,
 )
 
@@ -59,7 +65,27 @@ class SinceParts:
     interval: Interval
 
 
-NormalRule = Shift | Join | SinceParts
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """`head` where `body` holds and a condition is true; or with `variable`, the value of an expression, where it has one."""
+
+    head: Atom
+    body: Atom
+    number: int
+    variables: tuple[Variable, ...]
+    variable: Variable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """`head` where `body` holds and `absent` does not, whose terms are different variables of the body."""
+
+    head: Atom
+    body: Atom
+    absent: Atom
+
+
+NormalRule = Shift | Join | SinceParts | Tested | Without
 
 
 @dataclass(slots=True)
@@ -72,15 +98,47 @@ class _Normaliser:
         return Atom(f"{HIDDEN}{self.hidden}", tuple(variables))
 
     def rule(self, rule: Rule) -> None:
-        for body in _without_zero_distance(rule.body):
-            target = rule.head
-            for span in rule.spans:
-                inner = self.fresh(target.variables)
-                self.found.append(Shift(target, inner, span))
-                target = inner
-            self.conjunction(target, body)
+        target = rule.head
+        for span in rule.spans:
+            inner = self.fresh(target.variables)
+            self.found.append(Shift(target, inner, span))
+            target = inner
+        self.conjunction(target, rule.body)
 
     def conjunction(self, target: Atom, body: tuple[Formula, ...]) -> None:
+        """`target` where all of the body holds."""
+        for parts in _without_zero_distance(body):
+            joined = [part for part in parts if not isinstance(part, Not | Condition | Computed)]
+            tests: list[Not | Condition | Computed] = [p for p in parts if isinstance(p, Computed)]
+            tests += [part for part in parts if isinstance(part, Condition)]
+            tests += [part for part in parts if isinstance(part, Not)]
+            if not tests:
+                self.joined(target, joined)
+                continue
+            bound = dict.fromkeys(variable for part in joined for variable in exported_by(part))
+            body_atom = self.fresh(bound)
+            self.joined(body_atom, joined)
+            for place, each in enumerate(tests, 1):
+                if isinstance(each, Computed):
+                    bound[each.variable] = None
+                head = target if place == len(tests) else self.fresh(bound)
+                self.test(head, body_atom, each)
+                body_atom = head
+
+    def test(self, head: Atom, body: Atom, test: Not | Condition | Computed) -> None:
+        if isinstance(test, Not):
+            shared = [variable for variable in variables_of(test) if variable in body.variables]
+            absent = self.fresh(shared)
+            self.joined(absent, list(test.atoms))
+            self.found.append(Without(head, body, absent))
+        else:
+            # An entry has one value: those of each test are entries of their own.
+            own = self.fresh(body.variables)
+            self.found.append(Shift(own, body, NOW))
+            variable = test.variable if isinstance(test, Computed) else None
+            self.found.append(Tested(head, own, test.number, test.variables, variable))
+
+    def joined(self, target: Atom, body: Sequence[Formula]) -> None:
         if len(body) == 1:
             self.derive(target, body[0])
             return
@@ -102,7 +160,10 @@ class _Normaliser:
             self.found.append(Shift(target, formula, NOW))
         elif isinstance(formula, Since):
             self.since(target, formula)
+        elif isinstance(formula, Conjunction):
+            self.conjunction(target, formula.parts)
         else:
+            assert isinstance(formula, Always | Sometime)
             inner = self.atom(formula.inner)
             self.found.append(Shift(target, inner, formula.interval, isinstance(formula, Always)))
 
@@ -110,6 +171,7 @@ class _Normaliser:
         left, right = self.plain(self.atom(formula.left)), self.plain(self.atom(formula.right))
         variables = dict.fromkeys((*left.variables, *right.variables))
         if formula.interval.contains_zero:
+            # Then the left side has no variables of its own.
             self.found.append(Shift(target, right, NOW))
         parts = self.fresh((*variables, _BEGINNING))
         self.found.append(SinceParts(target, parts, left, right, formula.interval))
@@ -118,8 +180,8 @@ class _Normaliser:
         """An atom that holds where the formula does."""
         if isinstance(formula, Atom):
             return formula
-        atom = self.fresh(variables_of(formula))
-        self.derive(atom, formula)
+        atom = self.fresh(exported_by(formula))
+        self.conjunction(atom, (formula,))
         return atom
 
     def plain(self, atom: Atom) -> Atom:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from cqels_py.algebra.temporal_rules import Atom
-from cqels_py.planner.temporal_rules.normal_form import NOW, Join, NormalRule, Shift
+from cqels_py.planner.temporal_rules.normal_form import NOW, Join, NormalRule, Shift, SinceParts, Tested, Without
 
 Key = tuple[str, int]
 """A predicate: its name and its number of arguments."""
@@ -22,7 +22,7 @@ def delayed_predicates(rules: Iterable[NormalRule]) -> frozenset[Key]:
     for rule in rules:
         for body, head in _edges(rule):
             following[body].add(head)
-            if not isinstance(rule, Join) and not (isinstance(rule, Shift) and rule.interval == NOW):
+            if isinstance(rule, SinceParts) or (isinstance(rule, Shift) and rule.interval != NOW):
                 moving.add((body, head))
     reached = {key: _reached(key, following) for key in [*following]}
     return frozenset(
@@ -34,17 +34,35 @@ def delayed_predicates(rules: Iterable[NormalRule]) -> frozenset[Key]:
     )
 
 
+def strata(rules: Sequence[NormalRule]) -> dict[Key, int]:
+    """For each predicate that follows from others how many NOT it is above at most. There is no cycle through NOT."""
+    found: dict[Key, int] = defaultdict(int)
+    changed = True
+    while changed:
+        changed = False
+        for rule in rules:
+            for body, head in _edges(rule):
+                least = found[body] + (isinstance(rule, Without) and body == key_of(rule.absent))
+                if found[head] < least:
+                    found[head], changed = least, True
+    return found
+
+
 def _edges(rule: NormalRule) -> list[tuple[Key, Key]]:
     if isinstance(rule, Shift):
-        return [(_key(rule.body), _key(rule.head))]
+        return [(key_of(rule.body), key_of(rule.head))]
     if isinstance(rule, Join):
-        return [(_key(atom), _key(rule.head)) for atom in (rule.left, rule.right)]
-    parts = _key(rule.parts)
+        return [(key_of(atom), key_of(rule.head)) for atom in (rule.left, rule.right)]
+    if isinstance(rule, Tested):
+        return [(key_of(rule.body), key_of(rule.head))]
+    if isinstance(rule, Without):
+        return [(key_of(rule.body), key_of(rule.head)), (key_of(rule.absent), key_of(rule.head))]
+    parts = key_of(rule.parts)
     return [
-        (_key(rule.left), parts),
-        (_key(rule.right), parts),
-        (_key(rule.left), _key(rule.head)),
-        (parts, _key(rule.head)),
+        (key_of(rule.left), parts),
+        (key_of(rule.right), parts),
+        (key_of(rule.left), key_of(rule.head)),
+        (parts, key_of(rule.head)),
     ]
 
 
@@ -60,5 +78,5 @@ def _reached(key: Key, following: dict[Key, set[Key]]) -> set[Key]:
     return found
 
 
-def _key(atom: Atom) -> Key:
+def key_of(atom: Atom) -> Key:
     return atom.predicate, len(atom.terms)

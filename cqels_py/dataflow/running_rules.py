@@ -1,0 +1,247 @@
+"""The rules of a query at work: triples become facts, and what begins and ceases to hold become changes at their instants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.dataflow.shared_scans import SharedScans
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import RunError
+from cqels_py.event_time.windows import Points
+from cqels_py.kernels.rules import records
+from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.plan.nodes import StaticScan
+from cqels_py.plan.temporal_rules import PlannedRules, RuleProgram
+from cqels_py.state.temporal_rules import RuleState, RuleTables
+
+Int64 = npt.NDArray[np.int64]
+_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+_CLASS = "a "
+_MOST_STEPS = 100_000_000
+
+
+class FactPatterns:
+    """The predicates whose triples are facts: those that a rule asks for. Their numbers in the program, by ids."""
+
+    def __init__(self, program: RuleProgram, dictionary: Dictionary) -> None:
+        asked = {rule.body for rule in program.rules}
+        named = [(each.name, n) for n, each in enumerate(program.predicates) if each.shown and n in asked]
+        self._width = program.width
+        self.type = dictionary.encode_one(_TYPE)
+        self._classes = _by_id(
+            [
+                (dictionary.encode_one(f"<{name.removeprefix(_CLASS)}>"), n)
+                for name, n in named
+                if name.startswith(_CLASS)
+            ]
+        )
+        self._properties = _by_id(
+            [(dictionary.encode_one(f"<{name}>"), n) for name, n in named if not name.startswith(_CLASS)]
+        )
+
+    def live_ids(self) -> Iterator[Ids]:
+        yield from (np.array([self.type], np.int64), self._classes[0], self._properties[0])
+
+    def facts(self, subject: Ids, predicate: Ids, object_: Ids, lo: Int64, hi: Int64) -> Int64:
+        """Rows (predicate's number, ids, lo, hi) of the triples that are facts, in their order."""
+        number = _numbers(self._properties, predicate)
+        is_property = number >= 0
+        typed = np.flatnonzero(predicate == self.type)
+        number[typed] = _numbers(self._classes, object_[typed])
+        kept = np.flatnonzero(number >= 0)
+        rows = np.zeros((len(kept), self._width + 3), np.int64)
+        rows[:, 0], rows[:, 1] = number[kept], subject[kept]
+        if self._width > 1:
+            rows[:, 2] = np.where(is_property[kept], object_[kept], 0)
+        rows[:, -2], rows[:, -1] = lo[kept], hi[kept]
+        return rows
+
+    def static_facts(self, static: StaticData) -> Int64:
+        """The triples of the default graph: they hold always."""
+        scan = StaticScan("", ("?s", "?p", "?o"), ("s", "p", "o"))
+        subject, predicate, object_ = static.mappings(scan, (0, 0, 0), 0)
+        ends = np.full((2, len(subject)), records.FOREVER, np.int64)
+        return self.facts(subject, predicate, object_, -ends[0], ends[1])
+
+
+def _by_id(pairs: Sequence[tuple[int, int]]) -> tuple[Int64, Int64]:
+    """Ids in order, and their numbers."""
+    table = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+    return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
+
+
+def _numbers(table: tuple[Int64, Int64], ids: Ids) -> Int64:
+    """The numbers of ids, -1 for those that have none."""
+    keys, numbers = table
+    if not len(keys):
+        return np.full(len(ids), -1, np.int64)
+    place = np.minimum(np.searchsorted(keys, ids), len(keys) - 1)
+    return np.where(keys[place] == ids, numbers[place], -1)
+
+
+class RuleTests:
+    """The FILTERs and BINDs of rules. `evaluators`: of the rules' expressions, by number."""
+
+    def __init__(self, rules: PlannedRules, evaluators: Sequence[Evaluator]) -> None:
+        self._rules = rules
+        self.evaluators = tuple(evaluators)
+
+    def values(self, keys: Int64) -> Int64:
+        """See `Tests` of state/temporal_rules.py."""
+        found = np.full(len(keys), records.FAILED, np.int64)
+        for test in self._rules.program.tests:
+            rows = np.flatnonzero(keys[:, 0] == test.predicate)
+            if not len(rows):
+                continue
+            program, evaluator = self._rules.expressions[test.number], self.evaluators[test.number]
+            column = dict(test.columns)
+            columns = [np.ascontiguousarray(keys[rows, 1 + column[name]]) for name in program.inputs]
+            now = np.zeros(len(rows), np.int64)
+            if test.condition:
+                found[rows[evaluator.test(columns, now)]] = 1
+            else:
+                value = evaluator.evaluate(columns, now)
+                found[rows] = np.where(value == 0, records.FAILED, value)
+        return found
+
+
+class RunningRules:
+    """The state of a query's rules, which all of its STATEs read. `steps`: their STEPs.
+
+    `every_instant`: something is reported at each instant of an element, and at each multiple of the steps. Before the clock makes
+    the ticks of a step, it sets timers for the instants at which the answers change.
+    """
+
+    STATE = ("_state", "_waiting", "_first", "_reported", "_instants", "changes")
+
+    def __init__(
+        self,
+        rules: PlannedRules,
+        dictionary: Dictionary,
+        static: StaticData,
+        evaluators: Sequence[Evaluator],
+        shared_scans: SharedScans,
+        *,
+        steps: Sequence[int | None],
+        every_instant: bool,
+    ) -> None:
+        self._rules = rules
+        self.evaluators = tuple(evaluators)
+        self._patterns = FactPatterns(rules.program, dictionary)
+        tests = RuleTests(rules, evaluators)
+        self._tables = _tables(rules.program, dictionary)
+        self._state = RuleState(self._tables, tests=tests)
+        self._streams = np.array(rules.streams, np.int32)
+        self._scans = shared_scans
+        self._steps = tuple(dict.fromkeys(steps))
+        self._every_instant = every_instant
+        self._waiting = self._patterns.static_facts(static)
+        self._instants = np.empty(0, np.int64)
+        self._first: int | None = None
+        self._reported: int | None = None
+        self.changes = np.empty((0, self._tables.width + 3), np.int64)
+        """Rows (answer's predicate, ids, instant, sign) in order of time, of the step to come."""
+        shared_scans.foreseeing.append(self)
+
+    def answer(self, number: int) -> int:
+        """The predicate of the rows of a STATE."""
+        return self._rules.program.answers[number]
+
+    @property
+    def no_changes(self) -> Int64:
+        return self.changes[:0]
+
+    def foresee(self, batch: ElementBatch, through: int, last: int) -> None:
+        """See `Foreseeing`."""
+        if len(batch):
+            self._take(batch)
+        if self._first is None:
+            return
+        until = 2 * through + 1
+        known = int(np.searchsorted(self._waiting[:, -2], until, side="right"))
+        given, self._waiting = np.ascontiguousarray(self._waiting[:known]), self._waiting[known:]
+        told = np.concatenate(list(self._state.derive(given, until)))
+        told = told[np.argsort(told[:, -2], kind="stable")]
+        # What has held before the first fact is told with it.
+        np.maximum(told[:, -2], self._first, out=told[:, -2])
+        self.changes = told
+        self._set_timers(through, last)
+
+    def _take(self, batch: ElementBatch) -> None:
+        element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
+        mine = np.isin(batch.stream, self._streams)
+        kept = mine[element]
+        times = 2 * batch.time[element[kept]]
+        facts = self._patterns.facts(batch.subject[kept], batch.predicate[kept], batch.object[kept], times, times)
+        if self._first is None and len(facts):
+            self._first = facts.item(0, -1) >> 1
+        self._waiting = np.concatenate([self._waiting, facts]) if len(self._waiting) else facts
+        if self._every_instant and None in self._steps:
+            self._instants = np.union1d(self._instants, batch.time[mine])
+
+    def _set_timers(self, through: int, last: int) -> None:
+        instants = [self._instants, *(boundaries(self.changes[:, -2], step) for step in self._steps)]
+        if self._every_instant:
+            instants += [self._multiples(step, last) for step in self._steps]
+            self._reported = last
+        asked = np.unique(np.concatenate(instants))
+        due = int(np.searchsorted(asked, last, side="right"))
+        for instant in asked[:due].tolist():
+            self._scans.set_timer(instant)
+        self._instants = asked[due:]
+
+    def _multiples(self, step: int | None, through: int) -> Points:
+        """The multiples of a step that have come to be known."""
+        assert self._first is not None
+        after = self._first - 1 if self._reported is None else self._reported
+        if step is None or through <= after:
+            return np.empty(0, np.int64)
+        first = -(-(after + 1) // step) * step
+        if (through - first) // step >= _MOST_STEPS:
+            raise RunError(
+                f"the time of the stream has gone to {through} (microseconds since the epoch) at once, past more than "
+                f"{_MOST_STEPS:,} steps of STATE: is the last time one of another unit?"
+            )
+        return np.arange(first, through + 1, step, dtype=np.int64)
+
+    def live_ids(self) -> Iterator[Ids]:
+        """Ids of facts, of computed values and in expressions."""
+        yield from self._patterns.live_ids()
+        yield from self._state.live_ids()
+        yield self._waiting[:, 1:-2].reshape(-1)
+        yield self.changes[:, 1:-2].reshape(-1)
+        for evaluator in self.evaluators:
+            yield from evaluator.live_ids()
+
+    @property
+    def nbytes(self) -> int:
+        return self._state.nbytes + self._waiting.nbytes
+
+
+def boundaries(times: Points, step: int | None) -> Points:
+    """The instants at which changes are seen: the next multiples of the step."""
+    return times if step is None else -(-times // step) * step
+
+
+def _tables(program: RuleProgram, dictionary: Dictionary) -> RuleTables:
+    answers, tested = set(program.answers), {test.predicate for test in program.tests}
+    return RuleTables(
+        [
+            (each.arity, each.delayed, records.LIVE if n in answers else records.HIDDEN, n in tested)
+            for n, each in enumerate(program.predicates)
+        ],
+        [
+            (
+                r.kind, r.body, r.head, r.lo, r.hi, r.index or 0, r.head_columns, r.probe_columns, sum(r.checks, ()), r.level,
+                r.body_index or 0,
+            )
+            for r in program.rules
+        ],
+        [(index.predicate, index.columns) for index in program.indexes],
+        [dictionary.encode_one(text) for text in program.constants],
+    )  # fmt: skip

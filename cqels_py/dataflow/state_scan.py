@@ -1,0 +1,89 @@
+"""STATE: the changes of what rules say, at their ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from cqels_py.batches.delta import Delta, empty
+from cqels_py.batches.elements import Ids
+from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.running_rules import RunningRules, boundaries
+from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
+from cqels_py.event_time.clock import Ticks
+from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.s2r.window import Timer
+from cqels_py.plan.nodes import StateRows
+
+
+class StateScan(SharedSource):
+    """The rows of one STATE. Its deltas are made once a step."""
+
+    STATE = ("rules", "_later")
+    stream = -1
+    pattern = -1
+
+    def __init__(self, node: StateRows, rules: RunningRules, shared_scans: SharedScans) -> None:
+        super().__init__(shared_scans)
+        self.node = node
+        self.rules = rules
+        self._predicate = rules.answer(node.number)
+        self._later = rules.no_changes
+        self._routed: RoutedBatch | None = None
+        self._chunks: tuple[Delta, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Evaluator, ...]:
+        """The evaluators of the rules."""
+        return self.rules.evaluators
+
+    @property
+    def next_timer(self) -> Timer:
+        """It takes part in every step."""
+        return None
+
+    def take(self, routed: RoutedBatch) -> int:
+        """Take in a step. Returns the number of changes."""
+        if self._routed is not routed:
+            delta = self._advance(routed.step.ticks)
+            self._routed, self._chunks = routed, (delta,) if len(delta.tick) else ()
+            self._shared_scans.caches.append(self)
+        return sum(len(delta.tick) for delta in self._chunks)
+
+    def _advance(self, ticks: Ticks) -> Delta:
+        mine = self.rules.changes[self.rules.changes[:, 0] == self._predicate]
+        if len(self._later):
+            mine = np.concatenate([self._later, mine])
+        instant = boundaries(mine[:, -2], self.node.step)
+        # At the end of its instant, or at the first tick after it where the streams have ended between.
+        tick = np.searchsorted(ticks.time, instant)
+        last = np.searchsorted(ticks.time, instant, side="right") - 1
+        tick = np.maximum(tick, last)
+        seen = tick < len(ticks)
+        self._later, mine, tick = mine[~seen], mine[seen], tick[seen]
+        if not len(mine):
+            return empty(len(self.node.variables))
+        columns = np.ascontiguousarray(mine[:, 1 : 1 + len(self.node.variables)].T)
+        return Delta(tick.astype(np.int32), mine[:, -1].astype(np.int8), columns)
+
+    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
+        routed = self._routed
+        return self._chunks if routed is not None and routed.step.ticks is ticks else ()
+
+    def clear(self) -> None:
+        """The step has ended."""
+        self._routed, self._chunks = None, ()
+
+    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+        """Rules are not divided."""
+        raise AssertionError(cell)
+
+    def live_ids(self) -> Iterator[Ids]:
+        yield from self.rules.live_ids()
+        yield self._later[:, 1:-2].reshape(-1)
+
+    @property
+    def nbytes(self) -> int:
+        return self.rules.nbytes

@@ -1,0 +1,65 @@
+"""STATE: what it asks becomes one rule more of the query's program."""
+
+from __future__ import annotations
+
+from rdflib import RDF, Variable
+
+from cqels_py.algebra import temporal_rules as rules
+from cqels_py.algebra.nodes import ContinuousQuery, State, TermOrVariable
+from cqels_py.algebra.printer import triple_text
+from cqels_py.algebra.temporal_rules import Atom, Rule
+from cqels_py.errors import Place, UnsupportedQuery
+from cqels_py.plan.nodes import Node, StateRows
+from cqels_py.plan.temporal_rules import PlannedRules
+from cqels_py.planner.expressions import compile_expression
+from cqels_py.planner.planning import Needed, Planning
+from cqels_py.planner.rows import project
+from cqels_py.planner.temporal_rules.compile import compile_rules
+from cqels_py.planner.temporal_rules.normal_form import HIDDEN
+from cqels_py.planner.texts import position_text
+
+_NOWHERE = Place(0, 0)
+
+
+def state_rows(planner: Planning, state: State, needed: Needed) -> Node:
+    """The node of a STATE."""
+    planner.states.append(state)
+    text = " . ".join(map(triple_text, state.triples))
+    node = StateRows(len(planner.states) - 1, _columns(state), state.step, text)
+    return project(node, tuple(name for name in node.variables if Variable(name) in needed))
+
+
+def planned_rules(planner: Planning, query: ContinuousQuery) -> PlannedRules | None:
+    """The rules of a query, with those of its STATEs, which have been planned."""
+    if query.rules is None:
+        return None
+    expressions = tuple(map(compile_expression, query.rules.expressions))
+    for expression in expressions:
+        if not expression.deterministic:
+            raise UnsupportedQuery(
+                f"NOW() in a rule is not supported: {expression.text} would change while its facts hold; use SOMETIME or ALWAYS"
+            )
+    answers = [_answer(number, state) for number, state in enumerate(planner.states)]
+    program = compile_rules([*query.rules.rules, *answers], [rule.head for rule in answers])
+    streams = tuple(planner.streams.streams.index(str(stream)) for stream in query.rules.streams)
+    return PlannedRules(program, streams, expressions)
+
+
+def _columns(state: State) -> tuple[str, ...]:
+    positions = [p for triple in state.triples for p in (triple.subject, triple.object)]
+    return tuple(dict.fromkeys(str(p) for p in positions if isinstance(p, Variable)))
+
+
+def _answer(number: int, state: State) -> Rule:
+    head = Atom(f"{HIDDEN}state{number}", tuple(map(rules.Variable, _columns(state))))
+    body = []
+    for triple in state.triples:
+        if triple.predicate == RDF.type:
+            body.append(Atom(f"{rules.CLASS}{triple.object}", (_term(triple.subject),)))
+        else:
+            body.append(Atom(str(triple.predicate), (_term(triple.subject), _term(triple.object))))
+    return Rule(head, (), tuple(dict.fromkeys(body)), _NOWHERE)
+
+
+def _term(term: TermOrVariable) -> rules.Term:
+    return rules.Variable(str(term)) if isinstance(term, Variable) else position_text(term)
