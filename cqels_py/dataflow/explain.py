@@ -17,7 +17,7 @@ from cqels_py.dataflow.delta_sources import (
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.explain_events import counted_join_text, event_rows_text
 from cqels_py.dataflow.explain_match import match_lines, within_text
-from cqels_py.dataflow.explain_rules import state_text
+from cqels_py.dataflow.explain_rules import rule_lines, state_text
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.scans import Scan
 from cqels_py.dataflow.state_scan import StateScan
@@ -44,6 +44,8 @@ def explain(dataflow: Dataflow) -> str:
     owners = {number: node for node in matches for number in node.windows}
     for number, window in enumerate(query.windows):
         lines.append(f"  {_window_line(query, window, owners.get(number))}")
+    if query.rules is not None:
+        lines += ["", "rules", *(f"  {line}" for line in rule_lines(query))]
     lines += ["", "plan"]
     lines += [f"  {line}" for line in _tree(dataflow, dataflow.root)]
     if query.warnings:

@@ -268,3 +268,31 @@ def test_refusals_of_whole_queries(text: str) -> None:
     with pytest.raises(cqels.QueryError, match=r"^<query>:\d+:\d+: ") as error:
         compile_query(PREFIX + text)
     assert WHOLE[text] in str(error.value)
+
+
+def test_explain_shows_the_normal_form() -> None:
+    rules = (
+        "RULES ON :s { RULE { ?x a :P } FOR [0s, 3s) WHERE { ?x :temp ?v . SOMETIME [1s, FOREVER) { ?x a :P } FILTER(?v > 3) } "
+        "RULE { ?x a :Q } WHERE { { ?x a :P } SINCE (0s, 2s] { ?x :near :a } NOT { ?x a :R } } }"
+    )
+    query = cqels.Engine().register(f"{PREFIX}{rules} SELECT ?x {{ STATE {{ ?x a :Q }} }}")
+    section = query.explain().partition("rules\n")[2].partition("\n\n")[0].splitlines()
+    assert [line.strip().replace(EX, "") for line in section] == EXPLAINED
+    assert query.explain().startswith("memory: not bounded, by the rules <http://ex.org/P>")
+
+
+EXPLAINED = [
+    "facts are the triples of <s> and of the static data",
+    "<P>(?v0) ← SOMETIME [0s, 3s) @1(?v0)",
+    "@3(?v0) ← SOMETIME [1s, FOREVER) <P>(?v0)",
+    "@5 ← <P> SINCE (0s, 2s] @6",
+    "@2(?v0, ?w1) ← @3(?v0), <temp>(?v0, ?w1)",
+    "@4(?v0, ?v1) ← @2(?v0, ?v1)",
+    "@1(?v0) ← @4(?v0, ?v1), FILTER ?v > 3 (?v = ?v1)",
+    "@6(?v0) ← <near>(?v0, <a>)",
+    "<Q>(?v0) ← @5(?v0), NOT @8(?v0)",
+    "@8(?v0) ← <R>(?v0)",
+    "@state0(?v0) ← <Q>(?v0)",
+    "2 strata: NOT is applied when the strata below are final",
+    "recursive with a delay, so that consequences wait for their time: <P>",
+]
