@@ -80,7 +80,7 @@ def _hash(list_, key, count):
     return hashed
 
 
-@jit_flat
+@jit_inline
 def _find(nodes, table, tail, list_keys, list_, key):
     """The slot with the newest node of a list and key; -1 - slot where there is none: a slot to put it into."""
     count = list_keys[list_, 0]
@@ -515,7 +515,7 @@ def _all_gaps_empty(program, state, depth, bindings, key):
     return True
 
 
-@jit_flat
+@jit_inline
 def _prolonged(nodes, tail, number, row, same, timed, strict):
     """The first node of a list, or root of its heap, that the event of a row may follow; 0 for none."""
     mask = np.int64(len(nodes) - 1)
@@ -542,6 +542,15 @@ def _first_at(ticks, instant):
     return low
 
 
+@jit_inline
+def _has_expired(nodes, meta, limits, position, time):
+    """Is the oldest node too far from this position and time?"""
+    row = meta[TAIL] & np.int64(len(nodes) - 1)
+    late = limits[WITHIN] >= 0 and time - nodes[row, TIME] > limits[WITHIN]
+    far = limits[WITHIN_EVENTS] >= 0 and position - nodes[row, POSITION] > limits[WITHIN_EVENTS]
+    return meta[TAIL] < meta[NEXT] and (late or far)
+
+
 @jit_flat
 def _expire(program, state, position, time, step, tick, made, out):
     """Give up the nodes that are too far from this position and time, and withdraw the matches that began with them.
@@ -554,10 +563,10 @@ def _expire(program, state, position, time, step, tick, made, out):
     mask, within, events = np.int64(len(nodes) - 1), limits[WITHIN], limits[WITHIN_EVENTS]
     while meta[TAIL] < meta[NEXT]:
         row = meta[TAIL] & mask
+        if not _has_expired(nodes, meta, limits, position, time):
+            return made
         late = within >= 0 and time - nodes[row, TIME] > within
         far = events >= 0 and position - nodes[row, POSITION] > events
-        if not late and not far:
-            return made
         if nodes[row, STANDING] != 0:
             at = np.int64(tick)
             if late:
@@ -585,7 +594,7 @@ def _expire(program, state, position, time, step, tick, made, out):
     return made
 
 
-@jit_flat
+@jit_inline
 def _before(program, state, entry, row, key):
     """The newest run that an event prolongs by a transition: its node, or 0; -1 where the event begins a run."""
     entries, key_columns = int64_rows(program, ENTRIES), int64_rows(program, KEY_COLUMNS)
@@ -614,7 +623,7 @@ def _before(program, state, entry, row, key):
     return before
 
 
-@jit_flat
+@jit_inline
 def _make_node(nodes, number, entry, list_, before, row, recent):
     """Write a node that is in no list yet. `recent`: the field of `before` with the greatest number of a first event."""
     mask = np.int64(len(nodes) - 1)
@@ -781,7 +790,7 @@ def step(program, state, rows, start, ticks, position_ticks, numbers, out):
     Writes to `out` from META's MADE on. Returns n + 1, or the row at which it stopped, to be called again from there: with more
     room; or, where META's TIED is set, with one of the matches from ELEMENT_MADE on. A LAST_POSITION of -1: the step is not over.
     """
-    meta = int64s(state, META)
+    nodes, meta, limits = int64_rows(state, NODES), int64s(state, META), int64s(program, LIMITS)
     made = meta[MADE]
     about = (ticks, position_ticks, numbers)
     for r in range(start, len(rows)):
@@ -790,10 +799,11 @@ def step(program, state, rows, start, ticks, position_ticks, numbers, out):
             if not _end_element(program, state, made, out):
                 return np.int64(r)
             meta[ELEMENT] = row[AT]
-        made = _expire(program, state, row[AT], row[WHEN], about, row[TICK], made, out)
-        if made < 0:
-            return np.int64(r)
-        meta[MADE] = made
+        if _has_expired(nodes, meta, limits, row[AT], row[WHEN]):
+            made = _expire(program, state, row[AT], row[WHEN], about, row[TICK], made, out)
+            if made < 0:
+                return np.int64(r)
+            meta[MADE] = made
         if meta[OPENED] == 0:
             meta[OPENED], meta[ELEMENT_MADE], meta[ELEMENT_TIME] = 1, made, row[WHEN]
         made = _take_row(program, state, row, made, out)
