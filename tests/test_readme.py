@@ -89,6 +89,10 @@ def test_queries_are_parsed_in_their_dialects() -> None:
         "CQELS-QL",
         "CQELS-QL",
         "CQELS-QL",
+        "CQELS-QL",
+        "CQELS-QL",
+        "CQELS-QL",
+        "CQELS-QL",
     ]
 
 
