@@ -85,7 +85,7 @@ def check_recursion(rules: Sequence[Rule], starts: Sequence[int], source: Source
             if path is None:
                 continue
             if negated:
-                names = ", ".join(f"<{each.removeprefix(CLASS)}>" for each in path)
+                names = ", ".join(f"<{each.removeprefix(CLASS)}>" for each in path if not each.startswith("@"))
                 raise source.refusal(
                     f"a recursion through NOT has no meaning, here of {names}: what is negated must not follow from the head",
                     start,

@@ -6,7 +6,7 @@ RULE { head } WHERE { a . ALWAYS [0s, 4s] { b } }  →  GRAPH <marker> { head } 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rdflib import RDF, Literal, URIRef, Variable
 
@@ -15,9 +15,10 @@ from cqels_py.algebra import temporal_rules as rules
 from cqels_py.algebra.nodes import BGP, Expression, Extend, Filter, Graph, Join, Pattern, RuleSet, TriplePattern
 from cqels_py.algebra.temporal_rules import CLASS, FOREVER, Atom, Formula, Interval, Rule, bound_by
 from cqels_py.algebra.variables import expression_variables, has_exists
+from cqels_py.parser.replaced import until_replaced
 from cqels_py.parser.rule_checks import check_positive, check_recursion, check_scopes
 from cqels_py.parser.source import Edit, Source
-from cqels_py.parser.times import read_duration_or_zero
+from cqels_py.parser.times import read_duration, read_duration_or_zero
 from cqels_py.parser.tokens import Cursor, Kind, Token
 from cqels_py.terms.rdf import from_rdflib
 
@@ -48,6 +49,14 @@ class _Group:
     sides: tuple[URIRef, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Replacement:
+    """UNTIL REPLACED BY: the key, and how long a head holds at most, in microseconds."""
+
+    key: tuple[rules.Variable, ...]
+    within: int | None
+
+
 @dataclass(slots=True)
 class _RuleText:
     """A rule, by the markers of its groups."""
@@ -56,6 +65,7 @@ class _RuleText:
     head: URIRef
     body: URIRef
     spans: tuple[Interval, ...]
+    replaced: _Replacement | None = None
 
 
 @dataclass(slots=True)
@@ -137,15 +147,25 @@ class RulesReader:
         spans = []
         while cursor.take_word("FOR"):
             spans.append(self._interval("FOR"))
-        if cursor.here.is_word("UNTIL"):
-            raise self._source.refusal(
-                "UNTIL REPLACED BY is not supported: write FOR [0s, 1h), for how long the head holds", cursor.here.start
-            )
+        replaced = self._until_replaced() if cursor.here.is_word("UNTIL") and not spans else None
         cursor.expect_word("WHERE", "the rule's head, or FOR and an interval such as [0s, 3s]")
         body = next(self._markers)
         self._open(after, body)
         self._body()
-        block.rules.append(_RuleText(start, head, body, tuple(spans)))
+        block.rules.append(_RuleText(start, head, body, tuple(spans), replaced))
+
+    def _until_replaced(self) -> _Replacement:
+        cursor = self._cursor
+        cursor.take()
+        cursor.expect_word("REPLACED", "UNTIL, as in UNTIL REPLACED BY ?s")
+        cursor.expect_word("BY", "UNTIL REPLACED")
+        key: list[rules.Variable] = []
+        while cursor.here.kind is Kind.VARIABLE:
+            key.append(rules.Variable(cursor.take().text[1:]))
+        if not key:
+            cursor.fail("expected the variables whose next head replaces this one, as in UNTIL REPLACED BY ?s")
+        within = read_duration(cursor) if cursor.take_word("WITHIN") else None
+        return _Replacement(tuple(dict.fromkeys(key)), within)
 
     def _open(self, start: int, marker: URIRef) -> None:
         """What stands between `start` and the brace here becomes GRAPH with this marker."""
@@ -276,6 +296,7 @@ class RuleBuilder:
         self._block = block
         self._source = source
         self._expressions: list[Expression] = []
+        self._replacements = 0
 
     def build(self, pattern: Pattern) -> RuleSet:
         """Raises QuerySyntaxError and UnsupportedQuery."""
@@ -305,7 +326,14 @@ class RuleBuilder:
                     raise self._source.error(
                         f"?{variable.name} is not bound: a positive pattern has to have it", text.start
                     )
-            yield Rule(atom, text.spans, body, self._source.place(text.start)), text.start
+            if text.replaced is None:
+                yield Rule(atom, text.spans, body, self._source.place(text.start)), text.start
+                continue
+            if not set(text.replaced.key) <= set(atom.variables):
+                raise self._source.error("UNTIL REPLACED BY takes variables of the rule's head", text.start)
+            self._replacements += 1
+            for rule in until_replaced(atom, text.replaced.key, text.replaced.within, body, self._replacements):
+                yield replace(rule, place=self._source.place(text.start)), text.start
 
     def _formulas(self, pattern: Pattern, start: int) -> tuple[Formula, ...]:
         match pattern:

@@ -234,7 +234,8 @@ REFUSED = {
     "WHERE { ?x :v ?y FILTER(NOW() > ?y) }": "NOW() in a rule is not supported",
     "WHERE { }": "the group of the rule has no triple pattern that has to hold",
     "WHERE { ?x a :A NOT { SOMETIME [0s, 1s] { ?x a :B } } }": "NOT takes triple patterns",
-    "UNTIL REPLACED BY ?x WHERE { ?x a :A }": "UNTIL REPLACED BY is not supported",
+    "UNTIL REPLACED BY ?y WHERE { ?x :p ?y }": "UNTIL REPLACED BY takes variables of the rule's head",
+    "UNTIL REPLACED BY ?x WHERE { ?x a :P }": "a recursion through NOT has no meaning, here of <http://ex.org/P>",
     "WHERE { ?x a :A } RULE { [] a :P } WHERE { ?x a :A }": "a blank node in a rule's head",
     "WHERE { ?x a :A } RULE { ?x :n ?z } WHERE { ?x :n ?y BIND(?y + 1 AS ?z) }": "BIND in a recursive rule could make new terms",
 }
