@@ -346,7 +346,8 @@ def _bounds_of(queries: Iterable[RunningQuery]) -> dict[tuple[int, ...], list[Bo
     bounds: dict[tuple[int, ...], list[Bounds]] = {}
     for query in queries:
         windows = query.dataflow.plan.windows
-        if not windows or _feeds(query):
+        # Rules change between boundaries, too.
+        if not windows or query.dataflow.plan.rules is not None or _feeds(query):
             return {}
         bounds.setdefault(query.streams, []).extend(window.bounds for window in windows)
     return bounds

@@ -156,6 +156,15 @@ def test_advance_tells_what_ceases_after_the_last_element() -> None:
     assert found == [(1_000_000, 1), (4_000_000, -1)]
 
 
+def test_results_do_not_wait_for_the_boundary_of_a_window() -> None:
+    engine, found = cqels.Engine(batch=1), []
+    text = f"{HOT}SELECT ?x {{ {{ {STATE} }} UNION {{ STREAM :s [RANGE 1h STEP 1h] {{ ?x :seen ?y }} }} }}"
+    engine.register(PREFIX + text).subscribe(found.append)
+    for each in ELEMENTS[:2]:
+        engine.push(str(each.stream), list(each.triples), time=each.time)
+    assert [result.time for result in found] == [1_000_000]
+
+
 def test_rules_read_what_other_rules_construct() -> None:
     for batch in (1, 3, 100):
         engine, found = cqels.Engine(batch=batch), []
