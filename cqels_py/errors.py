@@ -57,9 +57,19 @@ class UnsupportedQuery(QueryError):
 
 
 class DataError(CqelsError):
-    """Input that cannot be read: a malformed line, a wrong time, a truncated file."""
+    """Input that cannot be read: a malformed line, a wrong time, a truncated file.
+
+    `stream`: the IRI of the stream that it is input of. `element`: the text that is left out. None where they are not known.
+    """
 
     code = "CQ-DATA"
+    stream: str | None = None
+    element: str | None = None
+
+    def about(self, element: str) -> DataError:
+        """The same error, with the text that is left out."""
+        self.element = element
+        return self
 
 
 class TermCollision(CqelsError):

@@ -239,6 +239,7 @@ def _register(job: Job, compiled: CompiledQuery, changelog: bool, empty: Sequenc
         batch=job.batch,
         blank_nodes=job.blank_nodes,
         contexts=job.contexts,
+        rejects=job.rejects,
     )
     query = engine.register(
         compiled,

@@ -52,10 +52,13 @@ def check(job: Job) -> None:
     for option, path in read:
         _check_readable(option, path)
     _check_standard_input(job.streams)
-    if job.output is not None:
-        query = [] if job.source is None else [("the query", Path(job.source))]
-        contexts = [("--context", Path(path)) for path in job.contexts.values()]
-        _check_output(job.output, [*query, *read, *contexts], STANDARD_INPUT in job.streams.values())
+    query = [] if job.source is None else [("the query", Path(job.source))]
+    contexts = [("--context", Path(path)) for path in job.contexts.values()]
+    for option, written in (("--output", job.output), ("--rejects", job.rejects)):
+        if written is not None:
+            _check_output(option, written, [*query, *read, *contexts], STANDARD_INPUT in job.streams.values())
+    if job.output is not None and job.rejects is not None and job.output.resolve() == job.rejects.resolve():
+        raise UsageError(f"--rejects: {job.rejects} is also the file of --output; name another file")
 
 
 def _static(job: Job) -> Iterator[Named]:
@@ -89,16 +92,16 @@ def _check_standard_input(streams: Mapping[str, Any]) -> None:
         raise UsageError(f"--stream: standard input can feed one stream, not {' and '.join(f'<{i}>' for i in reading)}")
 
 
-def _check_output(output: Path, read: Iterable[Named], reads_standard_input: bool) -> None:
+def _check_output(option: str, output: Path, read: Iterable[Named], reads_standard_input: bool) -> None:
     """UsageError for an output that is an input too: opening it for writing would empty it."""
     # Devices hold nothing that could be lost.
     if not output.exists() or output.is_char_device():
         return
     for origin, path in read:
         if path.exists() and output.samefile(path):
-            raise _overwritten(output, f"the file of {origin}")
+            raise _overwritten(option, output, f"the file of {origin}")
     if reads_standard_input and _is_standard_input(output):
-        raise _overwritten(output, "standard input")
+        raise _overwritten(option, output, "standard input")
 
 
 def _is_standard_input(path: Path) -> bool:
@@ -109,5 +112,5 @@ def _is_standard_input(path: Path) -> bool:
     return False
 
 
-def _overwritten(output: Path, origin: str) -> UsageError:
-    return UsageError(f"--output: {output} is also {origin}, which would be overwritten; name another file")
+def _overwritten(option: str, output: Path, origin: str) -> UsageError:
+    return UsageError(f"{option}: {output} is also {origin}, which would be overwritten; name another file")

@@ -45,12 +45,19 @@ class Job:
     blank_nodes: str = "source"
     contexts: Mapping[str, str] = field(default_factory=dict)
     max_memory: str | None = None
+    rejects: Path | None = None
 
 
 def check_partitions(runner: str, partitions: int | None) -> None:
     """UsageError where the runner has no use for partitions: no option is silently ignored."""
     if runner == "local" and partitions is not None:
         raise UsageError("--partitions divides the state on Spark (--runner spark); the local runner has one part")
+
+
+def check_rejects(runner: str, rejects: Path | None) -> None:
+    """UsageError where the runner keeps no rejects."""
+    if runner == "spark" and rejects is not None:
+        raise UsageError("--rejects is for the local runner; Spark counts elements that are left out (--stats)")
 
 
 def check_threads(runner: str, threads: int | None) -> None:

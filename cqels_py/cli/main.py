@@ -163,6 +163,12 @@ def app() -> None:
     default="stop",
     help="On malformed input, stop or skip it.",
 )
+@click.option(
+    "--rejects",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Write each element that is left out (late, or skipped as malformed) to this file, as a line of JSON.",
+)
 def run_command(
     *,
     query: Path | None,
@@ -187,17 +193,19 @@ def run_command(
     threads: int | None,
     on_error: str,
     max_memory: str | None,
+    rejects: Path | None,
 ) -> None:
     """Run a query over streams until they end.
 
     QUERY is a file with the query.
     """
     from cqels_py.cli import arguments, execution, failures, files
-    from cqels_py.cli.job import Job, check_partitions, check_threads
+    from cqels_py.cli.job import Job, check_partitions, check_rejects, check_threads
 
     with failures.reported():
         check_partitions(runner, partitions)
         check_threads(runner, threads)
+        check_rejects(runner, rejects)
         job = Job(
             text=files.query_text(query, text),
             source=None if query is None else str(query),
@@ -221,6 +229,7 @@ def run_command(
             blank_nodes=blank_nodes,
             contexts=arguments.pairs("--context", contexts),
             max_memory=max_memory,
+            rejects=rejects,
         )
         files.check(job)
     execution.execute(job)

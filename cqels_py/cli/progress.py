@@ -66,6 +66,7 @@ class Progress:
             ("results", f"{statistics.results:,}"),
             ("late elements dropped", f"{statistics.late:,}"),
             ("malformed skipped", f"{statistics.malformed:,}"),
+            *((f"  {reason} in <{iri}>", f"{count:,}") for (iri, reason), count in statistics.rejected.items()),
             ("no numbers in SUM, AVG", f"{statistics.no_numbers:,}"),
             ("event time", instant(statistics.event_time)),
             ("seconds", f"{seconds:,.2f}"),

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
@@ -26,6 +26,7 @@ from cqels_py.engine.delivery import Delivery, PendingDeliveries
 from cqels_py.engine.options import Options
 from cqels_py.engine.query import Query
 from cqels_py.engine.registry import Registry
+from cqels_py.engine.rejects import Rejects, RejectsFile
 from cqels_py.engine.reports import EngineReports, report_for
 from cqels_py.engine.result import Result
 from cqels_py.engine.services import TIMEOUT
@@ -99,7 +100,9 @@ class Engine:
     its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD documents name them, files (or their
     content); none is ever fetched. `max_text`: bytes of the longest text that an expression makes; a longer one is an error value,
     which is reported. `max_waiting`: results of a query that may wait for `Query.results`; with more, RunError is raised instead of
-    taking in elements, until some have been taken. Everything that it raises on purpose is a CqelsError.
+    taking in elements, until some have been taken. `rejects`: a file, written anew, to which each element that is left out goes as a
+    line of JSON (`engine.rejects`); `statistics.rejected` counts them by stream and reason. Everything that it raises on purpose is
+    a CqelsError.
 
     Several threads may use an engine: their calls come one after the other, each as a whole. Subscribers are called when a step is
     complete, by the thread whose call made the results, and other threads can push meanwhile. If they make results for a query whose
@@ -119,6 +122,7 @@ class Engine:
         contexts: Mapping[str, Any] | None = None,
         max_text: int = MAX_TEXT,
         max_waiting: int = MOST_WAITING,
+        rejects: RejectsFile | None = None,
     ) -> None:
         options = Options(
             lateness,
@@ -145,8 +149,9 @@ class Engine:
         self._batch = batch
         self._runner = LocalRunner(self.dictionary, lateness, waiting=True)
         self._counters = self._runner.counters
-        self._reports = EngineReports(options, self._counters)
         self._registry = Registry(self.dictionary)
+        self._runner.rejects = kept = Rejects(rejects, self._counters, self.dictionary, self._registry.stream)
+        self._reports = EngineReports(options, self._counters, kept)
         self._queries = self._registry.queries
         # Also those that are no longer registered: their last results may not have been taken.
         self._known: WeakSet[Query] = WeakSet()
@@ -344,7 +349,9 @@ class Engine:
             name = None if graph is None else graph_text(graph)
         except DataError as error:
             self._steps.check_open()
-            self._reports.malformed(DataError(f"an element pushed to <{stream}>: {error.message}"))
+            wrong = DataError(f"an element pushed to <{stream}>: {error.message}")
+            wrong.stream = str(stream)
+            self._reports.malformed(wrong)
             return
         self._push(str(stream), texts, time, name)
 
@@ -557,7 +564,7 @@ class Engine:
             dictionary=self.dictionary,
             time_predicate=time_predicate,
             on_error=self._options.on_error,
-            report=report,
+            report=partial(_report_of_stream, stream, report),
             blank_nodes=self._blank_nodes,
             graphs=stream in self._registry.streams.graphs_asked,
             contexts=self._options.contexts,
@@ -678,7 +685,11 @@ class Engine:
             self._deliver([delivery])
 
 
-@cache
+def _report_of_stream(stream: str, report: Callable[[DataError], None], error: DataError) -> None:
+    error.stream = stream
+    report(error)
+
+
 def _called_by_subscriber(method: str) -> UsageError:
     return UsageError(f"{method}() cannot be called by a subscriber while results are delivered; push() can")
 

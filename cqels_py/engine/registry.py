@@ -90,6 +90,10 @@ class Registry:
         """The numbers of the streams that a plan reads."""
         return [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
 
+    def stream(self, number: int) -> str:
+        """The IRI of the stream with this number."""
+        return list(self._numbers)[number]
+
     def running(self) -> list[RunningQuery]:
         """The queries in topological order: each after those that construct its streams."""
         return [self.queries[query] for query in self._chaining.ordered(list(self.queries))]

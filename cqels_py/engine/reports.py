@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from cqels_py.engine.options import Options
+from cqels_py.engine.rejects import Rejects
 from cqels_py.errors import CqelsError, DataError, RunError
 from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import Plan
@@ -82,9 +83,10 @@ class EngineReports:
 
     STATE = ("_asked",)
 
-    def __init__(self, options: Options, counters: Counters) -> None:
+    def __init__(self, options: Options, counters: Counters, rejects: Rejects) -> None:
         self._options = options
         self._counters = counters
+        self._rejects = rejects
         self.report = options.report if options.report is not None else logged(_LOG)
         self.due: deque[DataError] = deque()
         # Streams whose times seem to be meant in another unit.
@@ -115,6 +117,7 @@ class EngineReports:
     def report_due(self, failures: list[BaseException]) -> None:
         """Make the reports that are due; exceptions of `report` are added to `failures`."""
         try:
+            self._rejects.write_late()
             while self.due:
                 self.report(self.due.popleft())
         except BaseException as error:
@@ -125,8 +128,8 @@ class EngineReports:
         if not errors:
             return
         if self._options.on_error == "skip":
-            self._counters.malformed += len(errors)
             for error in errors:
+                self._rejects.malformed(error)
                 self.report(error)
             return
         raised, *others = errors if beside is None else (beside, *errors)
@@ -142,5 +145,6 @@ class EngineReports:
 
     def close(self) -> None:
         """Nothing more follows."""
+        self._rejects.close()
         if isinstance(self.report, Reports):
             self.report.close()

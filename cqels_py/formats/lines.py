@@ -113,7 +113,8 @@ def _valid_lines(block: bytes, number: int, source: str, malformed: Malformed) -
             yield block[start:at], number
             number += block.count(b"\n", start, at)
             place = Place(number, len(line[: error.start].decode()) + 1, source)
-            malformed(DataError(f"the byte 0x{line[error.start]:02x} is not UTF-8", place))
+            wrong = DataError(f"the byte 0x{line[error.start]:02x} is not UTF-8", place)
+            malformed(wrong.about(line.decode("utf-8", "backslashreplace")))
             start = at + len(line)
         at += len(line) + 1
     yield block[start:], number

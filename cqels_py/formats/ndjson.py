@@ -64,9 +64,9 @@ def _documents(
                 parsed = pyoxigraph.parse(document, format=pyoxigraph.RdfFormat.JSON_LD, rename_blank_nodes=rename)
                 quads = list(parsed)
             except DataError as error:
-                malformed(error)
+                malformed(error.about(line.decode()))
             except PARSER_ERRORS as error:
-                malformed(json_error(error, line, source, number))
+                malformed(json_error(error, line, source, number).about(line.decode()))
             else:
                 yield number, quads
 
@@ -83,7 +83,8 @@ def _as_nquads(
             malformed(DataError("the object has no triples", Place(number, None, source)))
             continue
         if len({quad.object for quad in ahead}) > 1:
-            malformed(DataError("the object has two different times", Place(number, None, source)))
+            error = DataError("the object has two different times", Place(number, None, source))
+            malformed(error.about(to_nquads(quads).decode()))
             continue
         times = [pyoxigraph.Quad(quad.subject, _TIME_OF_LINE, quad.object) for quad in ahead[:1]]
         yield names.rename(to_nquads(times + inside)), number

@@ -14,6 +14,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.nesting import Nesting
+from cqels_py.formats.statements import statements
 from cqels_py.formats.times import EXPECTED, GENERATED_AT, NO_TIME, times_of_ids
 from cqels_py.kernels.text import tokenizer as kernel
 from cqels_py.kernels.text.nesting import rescope
@@ -171,7 +172,7 @@ class Tokenizer:
         else:
             place = None
             message = f"{self._source}: {message}"
-        self._malformed(DataError(message + shown, place))
+        self._malformed(DataError(message + shown, place).about(text[at:end].decode("utf-8", "replace").strip()))
 
 
 def read_statements(
@@ -327,7 +328,9 @@ class ElementReader:
             start = wrong + 1
             if wrong < len(time):
                 time_id, line = elements[[kernel.TIME_ID, kernel.START_LINE], wrong].tolist()
-                self._untimed(time_id, line, int(subjects[wrong]))
+                named = 3 + self._reading.graphs
+                left_out = statements([*rows[:named, first[wrong] : first[wrong + 1]]], self._dictionary)
+                self._untimed(time_id, line, int(subjects[wrong]), left_out)
 
     def _batch(self, time: Ids, first: Ids, rows: Ids) -> ElementBatch:
         columns, first = rows[:, first[0] : first[-1]], first - first[0]
@@ -339,7 +342,7 @@ class ElementReader:
             time, stream, first, subject, predicate, object_, graph if self._reading.graphs else None, counted
         )
 
-    def _untimed(self, time: int, line: int, subject: int) -> None:
+    def _untimed(self, time: int, line: int, subject: int, left_out: str) -> None:
         reading = self._reading
         place = Place(line, None, reading.source) if reading.numbered else None
         decode = self._dictionary.decode
@@ -360,4 +363,4 @@ class ElementReader:
         else:
             # No element has a time, so none could be read.
             raise DataError(f"{about} has no time: give --time-predicate IRI, or '@ :predicate' in the query", place)
-        self._malformed(error)
+        self._malformed(error.about(left_out))

@@ -26,6 +26,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ntriples import ELEMENT_BITS, Reading
+from cqels_py.formats.statements import statements
 from cqels_py.formats.times import EXPECTED, FAR, NO_TIME, is_integer, questionable, times_of_ids, times_of_texts
 from cqels_py.formats.triples import is_node
 from cqels_py.kernels.text.tokenizer import BY_GRAPH
@@ -268,7 +269,7 @@ def _line_by_line(text: bytes, first: int, names: list[str], delimiter: str, sou
     def wrong(row: pa.csv.InvalidRow) -> str:
         line = first + row.number - 1
         message = f"{row.actual_columns} values where {row.expected_columns} are expected"
-        errors[line] = DataError(message, Place(line, None, source))
+        errors[line] = DataError(message, Place(line, None, source)).about(row.text or "")
         skipped.append(row.number - 1)
         return "skip"
 
@@ -309,7 +310,7 @@ def _sound_lines(text: bytes, first: int, delimiter: str, source: str) -> tuple[
         if not is_row.fullmatch(line):
             # Which of the two errors: is it a row without its carriage returns?
             message = _LINE_END_WITHIN if is_row.fullmatch(line.replace(b"\r", b"")) else _QUOTES_OPEN
-            errors[first + at] = DataError(message, Place(first + at, None, source))
+            errors[first + at] = DataError(message, Place(first + at, None, source)).about(line.decode())
             lines[at] = b""
     return b"\n".join(lines), errors
 
@@ -321,6 +322,25 @@ def _used(names: Sequence[str]) -> list[str]:
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _row_text(rows: Rows, line: int) -> str | None:
+    """The values of a row, with tabs between them; None if it is not among the rows."""
+    found = np.flatnonzero(rows.lines == line)
+    return "\t".join(_value_text(each[int(found[0])]) for each in rows.table.columns) if len(found) else None
+
+
+def _value_text(value: pa.Scalar) -> str:
+    if not value.is_valid:
+        return ""
+    if isinstance(value, pa.StringScalar):
+        # It may not be UTF-8.
+        return str(value.as_buffer().to_pybytes(), "utf-8", "backslashreplace")
+    if isinstance(value, pa.DictionaryScalar):
+        return _value_text(value.dictionary[value.index.as_py()])
+    # Times as the numbers that they are: not all can be Python's.
+    is_time = isinstance(value, pa.TimestampScalar | pa.Date32Scalar | pa.Date64Scalar)
+    return str(value.value if is_time else value.as_py())
 
 
 # --- rows to elements -------------------------------------------------------------------------------------------------
@@ -379,6 +399,8 @@ class _RowReader:
         errors = dict(rows.errors)
         triples = self._encode(rows, errors)
         for line in sorted(errors):
+            if errors[line].element is None:
+                errors[line].element = _row_text(rows, line)
             try:
                 self._malformed(errors[line])
             except DataError:
@@ -512,7 +534,8 @@ class _RowReader:
                 yield self._batch(time[start:wrong], first[start : wrong + 1], taken)
             start = wrong + 1
             if wrong < len(starts):
-                self._malformed(errors[wrong])
+                left_out = taken[: len(TERMS), first[wrong] : first[wrong + 1]]
+                self._malformed(errors[wrong].about(statements([*left_out], self._dictionary)))
 
     def _batch(self, time: Ids, first: Ids, rows: Ids) -> ElementBatch:
         subject, predicate, object_, *others = rows[:, first[0] : first[-1]].copy()

@@ -165,8 +165,15 @@ def elements_of_pushed(
     if not wrong:
         return batch, []
     batch = take_elements(batch, np.setdiff1d(np.arange(len(pushed)), list(wrong)))
-    reports = [DataError(f"an element pushed to <{pushed[e].iri}>: {wrong[e].message}") for e in sorted(wrong)]
-    return batch, reports
+    return batch, [_left_out(pushed[e], wrong[e]) for e in sorted(wrong)]
+
+
+def _left_out(element: PushedElement, wrong: DataError) -> DataError:
+    graph = [] if element.graph is None else [element.graph]
+    lines = [b" ".join([*element.texts[at : at + 3], *graph]) + b" .\n" for at in range(0, len(element.texts), 3)]
+    error = DataError(f"an element pushed to <{element.iri}>: {wrong.message}").about(b"".join(lines).decode())
+    error.stream = element.iri
+    return error
 
 
 def _graphs(

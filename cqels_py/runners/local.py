@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
@@ -40,6 +40,14 @@ class ResultReceiver(Protocol):
 
     def fail(self, error: RunError) -> None:
         """The query has lost its state, and is detached: no more results follow."""
+        ...
+
+
+class LateReceiver(Protocol):
+    """The receiver of elements that are dropped as late."""
+
+    def late(self, dropped: ElementBatch, numbers: Ids) -> None:
+        """Elements of the current step (n >= 1), and their numbers (n) among all elements, from 1."""
         ...
 
 
@@ -174,6 +182,7 @@ class LocalRunner(Runner):
         self._spans: Spans | None = None
         self._collect_at = _COLLECT_FROM
         self.counters = Counters()
+        self.rejects: LateReceiver | None = None
         keep_freed_memory()
 
     @property
@@ -202,7 +211,10 @@ class LocalRunner(Runner):
         counters.elements += elements
         counters.triples += triples
         if admitted is not None:
-            counters.late += int(np.count_nonzero(~admitted))
+            late = np.flatnonzero(~admitted)
+            counters.late += len(late)
+            if self.rejects is not None:
+                self.rejects.late(take_elements(batch, late), counters.elements - elements + 1 + late)
             batch = take_elements(batch, np.flatnonzero(admitted))
         complete = self._complete(batch)
         if complete is not None and len(complete.time):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 
@@ -12,7 +13,8 @@ class Statistics:
 
     `elements` and `triples` that were taken in, `results` that were made; `late` elements that were dropped, `malformed` ones that
     were skipped. `event_time`: microseconds of the last element, None before the first. `no_numbers`: values that came to a SUM or
-    AVG and are no numbers. `subscriber_errors`: exceptions of subscribers that were reported rather than raised.
+    AVG and are no numbers. `subscriber_errors`: exceptions of subscribers that were reported rather than raised. `rejected`: those
+    `late` and `malformed`, by the stream's IRI and the reason ("late", "malformed"); on Spark it is empty.
     """
 
     elements: int = 0
@@ -23,13 +25,17 @@ class Statistics:
     event_time: int | None = None
     no_numbers: int = 0
     subscriber_errors: int = 0
+    rejected: Mapping[tuple[str, str], int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(slots=True)
 class Counters:
     """The counts behind `Statistics`, which has the same fields; one thread at a time advances them."""
 
-    STATE: ClassVar[tuple[str, ...]] = tuple(field.name for field in fields(Statistics))
+    STATE: ClassVar[tuple[str, ...]] = (
+        *(each.name for each in fields(Statistics) if each.name != "rejected"),
+        "rejected_counts",
+    )
 
     elements: int = 0
     triples: int = 0
@@ -39,6 +45,7 @@ class Counters:
     event_time: int | None = None
     no_numbers: int = 0
     subscriber_errors: int = 0
+    rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def snapshot(self) -> Statistics:
         """The counts at this instant; any thread may ask at any time, also while another one is in a step."""
@@ -52,8 +59,23 @@ class Counters:
             self.event_time,
             self.no_numbers,
             self.subscriber_errors,
+            self.rejected,
         )
+
+    @property
+    def rejected_counts(self) -> list[list[str | int]]:
+        """The counts of `rejected` as plain values: stream, reason and count of each."""
+        return [[stream, reason, count] for (stream, reason), count in self.rejected.items()]
+
+    @rejected_counts.setter
+    def rejected_counts(self, counts: list[tuple[str, str, int]]) -> None:
+        self.rejected = {(stream, reason): count for stream, reason, count in counts}
 
     def add_no_numbers(self, count: int) -> None:
         """Count values that are no numbers."""
         self.no_numbers += count
+
+    def reject(self, stream: str, reason: str, count: int) -> None:
+        """Count elements of a stream that were left out."""
+        # A new mapping: snapshots have the former one.
+        self.rejected = {**self.rejected, (stream, reason): self.rejected.get((stream, reason), 0) + count}

@@ -127,7 +127,8 @@ def _naming_the_form(malformed: Malformed) -> Malformed:
     def name_it(error: DataError) -> None:
         if error.place is not None and error.place.line == 1:
             hint = "standard input (-) is read as N-Quads, other forms from files or named pipes, by their endings"
-            error = DataError(f"{error.message}; {hint}", error.place)
+            element, error = error.element, DataError(f"{error.message}; {hint}", error.place)
+            error.element = element
         malformed(error)
 
     return name_it

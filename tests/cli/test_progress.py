@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -19,6 +20,7 @@ class Counted:
     malformed: int = 0
     no_numbers: int = 0
     event_time: int | None = None
+    rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 class Clock:
@@ -54,7 +56,16 @@ def test_the_summary_has_every_count() -> None:
     progress = Progress(None, clock)
     clock.now = 0.5
     text = progress.summary(
-        Counted(elements=1_000, triples=2_000, results=3, late=4, malformed=5, no_numbers=6, event_time=0)
+        Counted(
+            elements=1_000,
+            triples=2_000,
+            results=3,
+            late=4,
+            malformed=5,
+            no_numbers=6,
+            event_time=0,
+            rejected={("s", "late"): 4, ("t", "malformed"): 5},
+        )
     )
     rows = {line[:22].strip(): line[22:].strip() for line in text.splitlines()}
     assert rows == {
@@ -63,6 +74,8 @@ def test_the_summary_has_every_count() -> None:
         "results": "3",
         "late elements dropped": "4",
         "malformed skipped": "5",
+        "late in <s>": "4",
+        "malformed in <t>": "5",
         "no numbers in SUM, AVG": "6",
         "event time": "1970-01-01 00:00:00 UTC",
         "seconds": "0.50",

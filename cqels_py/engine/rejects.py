@@ -1,0 +1,101 @@
+"""Rejects: elements that are left out, counted by stream and reason, and kept as lines of JSON where the user asks for it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.rearrange import slice_elements
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import DataError, RunError, UsageError
+from cqels_py.formats.statements import statements
+from cqels_py.runners.statistics import Counters
+
+LATE = "late"
+MALFORMED = "malformed"
+
+RejectsFile = str | os.PathLike[str]
+
+
+class Rejects:
+    """Counts the elements that are left out, and writes them to a file if there is one.
+
+    `name_of`: the IRI of a stream by its number. A line of the file is an object with the members stream, position (of malformed
+    input: its file, line and column, null if it was pushed; of an element: its number among all that the engine has taken in, from
+    1), reason, message (of malformed input), time (of a late element, in microseconds) and element: its triples as N-Quads, or the
+    malformed text; null where the reader cannot tell how far that reaches. A line is in the file as soon as it is written.
+    """
+
+    def __init__(
+        self, path: RejectsFile | None, counters: Counters, dictionary: Dictionary, name_of: Callable[[int], str]
+    ) -> None:
+        self._counters = counters
+        self._dictionary = dictionary
+        self._name_of = name_of
+        self._path = path
+        self._late: deque[dict[str, Any]] = deque()
+        try:
+            self._file = None if path is None else Path(path).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115
+        except OSError as error:
+            raise UsageError(f"rejects: cannot write to {path}: {error.strerror}") from None
+
+    def malformed(self, error: DataError) -> None:
+        """Count and write malformed input."""
+        stream = error.stream or ""
+        self._counters.malformed += 1
+        self._counters.reject(stream, MALFORMED, 1)
+        if self._file is not None:
+            place = None if error.place is None else str(error.place)
+            self._write(
+                {
+                    "stream": stream,
+                    "position": place,
+                    "reason": MALFORMED,
+                    "message": error.message,
+                    "element": error.element,
+                }
+            )
+
+    def late(self, dropped: ElementBatch, numbers: Ids) -> None:
+        """Count late elements of the current step (n) with their numbers (n); `write_late` writes them when it is complete."""
+        for stream, count in zip(*np.unique(dropped.stream, return_counts=True), strict=True):
+            self._counters.reject(self._name_of(int(stream)), LATE, int(count))
+        if self._file is None:
+            return
+        # Now, as the dictionary may release their terms at the end of the step.
+        for at, number in enumerate(numbers.tolist()):
+            element = slice_elements(dropped, at, at + 1)
+            columns = (element.subject, element.predicate, element.object, element.graph)
+            self._late.append(
+                {
+                    "stream": self._name_of(element.stream.item(0)),
+                    "position": number,
+                    "reason": LATE,
+                    "time": element.time.item(0),
+                    "element": statements(columns, self._dictionary),
+                }
+            )
+
+    def write_late(self) -> None:
+        """Write the late elements of the steps so far."""
+        while self._late:
+            self._write(self._late.popleft())
+
+    def close(self) -> None:
+        """Nothing more follows."""
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self, record: dict[str, Any]) -> None:
+        assert self._file is not None
+        try:
+            self._file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            raise RunError(f"cannot write the rejects to {self._path}: {error.strerror}") from error
