@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
+import pytest
 from rdflib import RDF, URIRef, Variable
 
 from cqels_py.algebra.nodes import Output
+from cqels_py.dataflow import running_rules
 from cqels_py.errors import QuerySyntaxError
+from cqels_py.state.temporal_rules import RuleState
 from tests.oracle.naive import Element
 from tests.oracle.naive_rules import Model
 from tests.support.drawn_rules import DrawnProgram, as_rules, draw_with_negation
@@ -73,3 +77,10 @@ def compare(seed: int, batches: Sequence[int | None]) -> None:
 def test_random_programs() -> None:
     for seed in range(2_000 if SOAKING else 60):
         compare(seed, (1, 4, None))
+
+
+def test_random_programs_with_sweeps_at_each_instant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries are freed and reused as often as possible."""
+    monkeypatch.setattr(running_rules, "RuleState", partial(RuleState, sweep_least=1))
+    for seed in range(1_000, 1_030):
+        compare(seed, (1, None))
