@@ -391,9 +391,10 @@ def bench_command(
     """Measure the queries of a benchmark suite.
 
     Measured are throughput, latency and memory; --check compares the answers too. SUITE is srbench or lsbench; or patterns: event
-    patterns (MATCH), which takes --triples, --window, --seed, --json and --core.
+    patterns (MATCH), which takes --triples, --window, --seed, --json and --core; or bounded: a join without windows by counters,
+    which takes --triples, --seed and --json.
     """
-    from cqels_py.cli import bench, bench_patterns, failures
+    from cqels_py.cli import bench, bench_bounded, bench_patterns, failures
     from cqels_py.cli.job import check_partitions, check_threads
     from cqels_py.suites import report
     from cqels_py.suites.data import folder_for
@@ -404,6 +405,9 @@ def bench_command(
             return
         if suite == bench_patterns.NAME:
             bench_patterns.run(windows=bench.sizes(window), triples=triples, seed=seed, json_file=json, core=core)
+            return
+        if suite == bench_bounded.NAME:
+            bench_bounded.run(events=triples, seed=seed, json_file=json)
             return
         check_partitions(runner, partitions)
         check_threads(runner, threads)

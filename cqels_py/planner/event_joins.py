@@ -28,7 +28,7 @@ def event_join(planner: Planning, group: EventJoin, needed: Needed) -> Node:
     parts = [decide(planner, part, needed) for part in alternatives(group)]
     memory = _memory(planner, group, parts)
     planner.event_memory.append(memory)
-    if not memory.is_bounded:
+    if not memory.is_bounded or "count_events" in planner.without:
         planner.kept_rows.update(event.window for event in group.events)
         return with_weights(planner.plan(_of_all_rows(group), needed), list(map(str, weights)))
     known = frozenset().union(*(part.variables for part in parts))

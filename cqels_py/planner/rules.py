@@ -16,7 +16,7 @@ from cqels_py.planner.duplicates import drop_duplicates
 from cqels_py.planner.factorising import factorise_groups
 
 RULES: tuple[Callable[[Node], Node], ...] = (drop_duplicates, factorise_groups)
-CHOICES = ("split_by_boundness", "join_entities_first", "cut_joins_by_variables")
+CHOICES = ("split_by_boundness", "join_entities_first", "cut_joins_by_variables", "count_events")
 
 
 def rewrite_plan(plan: Plan, without: Collection[str] = ()) -> Plan:

@@ -42,6 +42,10 @@ QUERIES = {
         f"SELECT ?a ?b {{ {ONE} {{ ?a :int ?a1 ; :dec ?a2 ; :dbl ?a3 ; :num ?a4 ; :str ?a5 ; :link ?b . "
         "?b :int ?b1 ; :dec ?b2 ; :dbl ?b3 ; :num ?b4 ; :str ?b5 } }"
     ),
+    "count_events": (
+        f"SELECT ?v {{ EVENT ON <{STREAMS}one> [ALL] AT ?i {{ ?a :int ?n }} "
+        f"EVENT ON <{STREAMS}one> [ALL] AT ?j {{ ?b :int ?v FILTER(?v IN (1, 2, 3)) }} FILTER(?i > ?j) }}"
+    ),
 }
 """For each optimisation a query whose plan has something of it."""
 
