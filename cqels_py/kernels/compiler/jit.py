@@ -18,8 +18,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from cqels_py.kernels.compiler.cache import KernelCache
-from cqels_py.kernels.compiler.parallel_build import REHEARSAL
-from cqels_py.kernels.compiler.recording import recorded
+from cqels_py.kernels.compiler.recording import RECORDING, recorded
 from cqels_py.kernels.compiler.unsigned_indices import UnsignedIndices
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -65,7 +64,7 @@ def _same_for_constants(function: Function) -> Function:
 def _compile(function: Function, *, forceinline: bool = False, **options: bool) -> Function:
     # All options are set explicitly, since a function that is first compiled for an inlined caller would inherit the
     # caller's options.
-    if REHEARSAL in os.environ:
+    if RECORDING in os.environ:
         return cast(Function, recorded(function))
     return cast(Function, _keep_in_files(_njit(function, forceinline=forceinline, **options)))
 

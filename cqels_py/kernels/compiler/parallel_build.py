@@ -14,9 +14,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from cqels_py.kernels.compiler import memory
-from cqels_py.kernels.compiler.recording import RECORDING as REHEARSAL
-
-__all__ = ("REHEARSAL",)
 
 _ROOT = Path(__file__).resolve().parents[3]
 _WORKER = "cqels_py.kernels.compiler.build_worker"

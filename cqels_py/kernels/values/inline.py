@@ -94,12 +94,6 @@ def make_scaled(tag, unscaled, scale):
 
 
 @jit_inline
-def make_integer(value):
-    """The inline id of an xsd:integer; 0 if it does not fit 56 bits."""
-    return make_scaled(TAG_INTEGER, value, 0)
-
-
-@jit_inline
 def datetime_micros(identifier):
     """The instant of an inline dateTime in microseconds."""
     if tag_of(identifier) == TAG_DATETIME:
