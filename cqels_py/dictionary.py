@@ -128,6 +128,10 @@ class Dictionary:
 
         With `wrong`, invalid terms are entered there by number and get the id 0; otherwise DataError is raised.
         """
+        if data.flags.writeable:
+            # Kernels are compiled for one kind of array: texts are mostly bytes, which are not writable.
+            data = data.view()
+            data.flags.writeable = False
         out = np.empty(len(offsets) - 1, np.int64)
         at = 0
         with self.lock:

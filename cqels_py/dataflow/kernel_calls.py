@@ -23,7 +23,6 @@ _PUSH: Final = "text.triples.encode_triples"
 
 _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
     "cqels_py.automata.evaluation": (),
-    "cqels_py.suites.bounded": (),
     "cqels_py.dataflow.match_scan": (plan.MatchRows, plan.EventRows, plan.CountedJoin),
     "cqels_py.dataflow.places": (plan.CountedJoin,),
     "cqels_py.operators.r2r.aggregate": (plan.GroupRows, plan.FactorisedGroups),

@@ -172,7 +172,6 @@ def decimal_ids(numbers: npt.NDArray[np.int64], dictionary: Dictionary) -> Ids:
     out, offsets = np.empty(room, np.uint8), np.empty(len(numbers) + 1, np.int64)
     digits = np.empty(decimal_texts.MOST_DIGITS, np.uint8)
     decimal_texts.write_decimals(np.ascontiguousarray(numbers), digits, out, offsets)
-    out.flags.writeable = False  # as the bytes of other texts: the kernel is compiled for these
     return dictionary.encode_bytes(out, offsets, np.zeros(len(numbers), np.int64))
 
 

@@ -76,7 +76,7 @@ def test_then_the_one_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.usefixtures("no_java")
 def test_an_invalid_or_too_old_java_home_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(UsageError, match="there is no Java"):
+    with pytest.raises(UsageError, match="has no Java"):
         session.use_java()
     monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "old", "11.0.2")))
     monkeypatch.setenv("PATH", "/bin")
