@@ -12,10 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-pytestmark = pytest.mark.skipif(
-    "CQELS_TEST_WHEEL" not in os.environ or "NUMBA_DISABLE_JIT" in os.environ,
-    reason="building a wheel takes some minutes: set CQELS_TEST_WHEEL=1, or to the path of one",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        "CQELS_TEST_WHEEL" not in os.environ or "NUMBA_DISABLE_JIT" in os.environ,
+        reason="building a wheel takes some minutes: set CQELS_TEST_WHEEL=1, or to the path of one",
+    ),
+    # One worker builds it, once.
+    pytest.mark.xdist_group("wheel"),
+]
 
 Run = Callable[..., str]
 
