@@ -43,7 +43,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("installed")
     subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
     python = folder / "env" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel], check=True)
+    # Isolated: a package that PYTHONPATH shows counts as installed.
+    subprocess.run([python, "-I", "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel], check=True)
     # The libraries are those of this environment, in which the package itself is installed in another way.
     packages = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
