@@ -4,7 +4,7 @@
 
 from the repository's root. A thread pushes elements at the rate; the delay of an element is the time from when it was
 due until the subscriber has its result, so a push that waits delays all that follow. The first half of the time nothing
-else happens; in the second half another thread registers queries one after another and removes them. "warm": their
+else happens; in the second half another thread registers a query and removes it, five times a second. "warm": their
 kernels are in the cache. "cold": they are not, and are compiled by other processes on the same cores.
 bench/results/registering.json has all figures.
 """
@@ -36,6 +36,9 @@ _ADDED = (
     "SELECT DISTINCT ?x WHERE { STREAM :a [RANGE 2s] { ?k :a ?x } }",
     "SELECT ?k ?x WHERE { STREAM :a [RANGE 2s] { ?k :a ?x } } ORDER BY ?x LIMIT 10",
 )
+
+_APART = 0.2
+"""Seconds between registrations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def pushed(engine: cqels.Engine, rate: int, seconds: float, phase: str, register
 def registering(engine: cqels.Engine, over: Event, registered: list[int]) -> None:
     """Register and remove queries until it is over."""
     for text in _endlessly(_ADDED):
-        if over.is_set():
+        if over.wait(_APART):
             return
         engine.unregister(engine.register(_PREFIX + text))
         registered.append(1)
