@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         UnsupportedQuery,
         UsageError,
     )
+    from cqels_py.mappings.mapping import Mapping
 
 __version__ = "0.1.0"
 
@@ -34,7 +35,7 @@ _ERRORS = (
 )  # fmt: skip
 
 __all__ = [
-    "CqelsError", "DataError", "Engine", "MissingExtra", "Query", "QueryError", "QuerySyntaxError", "Result", "RunError",
+    "CqelsError", "DataError", "Engine", "Mapping", "MissingExtra", "Query", "QueryError", "QuerySyntaxError", "Result", "RunError",
     "Statistics", "TermCollision", "UnsupportedQuery", "UsageError", "analyse",
 ]  # fmt: skip
 
@@ -47,6 +48,8 @@ def __getattr__(name: str) -> object:
         return getattr(import_module("cqels_py.engine.engine"), name)
     if name == "analyse":
         return getattr(import_module("cqels_py.engine.analyse"), name)
+    if name == "Mapping":
+        return getattr(import_module("cqels_py.mappings.mapping"), name)
     if name in _ERRORS:
         return getattr(import_module("cqels_py.errors"), name)
     raise AttributeError(f"module 'cqels_py' has no attribute {name!r}")

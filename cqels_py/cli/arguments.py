@@ -57,6 +57,13 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     return iri, value
 
 
+def check_maps(given: Iterable[str], streams: Iterable[str]) -> None:
+    """Every map is that of a stream with a source."""
+    known = set(streams)
+    for iri in sorted(set(given) - known):
+        raise UsageError(f"--map <{iri}>: there is no --stream {iri}=SOURCE{instead(iri, known)}")
+
+
 def check_streams(given: Iterable[str], read: Iterable[str]) -> None:
     """Every stream that the query reads has a source, and no other stream has one."""
     given_set, read_set = set(given), set(read)

@@ -85,6 +85,7 @@ class Execution:
         self._job = job = replace(job, format=format_)
         if not job.unread_streams:
             arguments.check_streams(job.streams, plan.streams)
+            arguments.check_maps(job.maps, job.streams)
         # The table shows the answer, which takes both signs to rebuild.
         open_run = _on_spark if job.runner == "spark" else LocalRun
         self._run: QueryRun = open_run(job, compiled, job.changelog or format_ == "table", cleanup)
@@ -102,8 +103,9 @@ class Execution:
         self._run.write_to(self._sink)
         sources = {iri: _source(job, source) for iri, source in job.streams.items() if iri in plan.streams}
         times = dict.fromkeys(sources, job.time_predicate) if job.time_predicate else {}
+        maps = {"maps": {iri: file for iri, file in job.maps.items() if iri in sources}} if job.maps else {}
         try:
-            self._run.run(sources, time_predicates=times, progress=self._look, threads=job.threads)
+            self._run.run(sources, time_predicates=times, progress=self._look, threads=job.threads, **maps)
         except LimitReached:
             pass
         finally:
@@ -161,11 +163,13 @@ def _prepare(job: Job, compiled: CompiledQuery) -> None:
     from cqels_py.sources.stdin import STANDARD_INPUT
 
     forms = {"nq"} if job.static or job.static_graphs else set()
-    for source in job.streams.values():
+    for iri, source in job.streams.items():
         if not isinstance(source, str):
             forms.add("arrow")
+        elif source == STANDARD_INPUT:
+            forms.add("ndjson" if iri in job.maps else "nq")
         else:
-            forms.add("nq" if source == STANDARD_INPUT else format_of(source, STREAMS))
+            forms.add(format_of(source, STREAMS))
     reading = [call for form in forms for call in calls_to_read(form)]
     own = calls_of(compiled.plan, pushed=False, rewritten=job.entailment is not None)
     prepare([*own, *reading, *calls_to_write(job.format or "table")])

@@ -54,6 +54,7 @@ def check(job: Job) -> None:
     _check_standard_input(job.streams)
     query = [] if job.source is None else [("the query", Path(job.source))]
     contexts = [("--context", Path(path)) for path in job.contexts.values()]
+    contexts += [("--map", Path(path)) for path in job.maps.values()]
     for option, written in (("--output", job.output), ("--rejects", job.rejects)):
         if written is not None:
             _check_output(option, written, [*query, *read, *contexts], STANDARD_INPUT in job.streams.values())

@@ -44,6 +44,7 @@ class Job:
     service_timeout: int = 30_000_000
     blank_nodes: str = "source"
     contexts: Mapping[str, str] = field(default_factory=dict)
+    maps: Mapping[str, str] = field(default_factory=dict)
     max_memory: str | None = None
     rejects: Path | None = None
 
@@ -58,6 +59,12 @@ def check_rejects(runner: str, rejects: Path | None) -> None:
     """UsageError where the runner keeps no rejects."""
     if runner == "spark" and rejects is not None:
         raise UsageError("--rejects is for the local runner; Spark counts elements that are left out (--stats)")
+
+
+def check_maps(runner: str, maps: Mapping[str, str]) -> None:
+    """UsageError where the runner maps no rows."""
+    if runner == "spark" and maps:
+        raise UsageError("--map is for the local runner; for Spark write the elements first, with cqels map")
 
 
 def check_threads(runner: str, threads: int | None) -> None:

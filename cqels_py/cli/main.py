@@ -137,9 +137,19 @@ def app() -> None:
     """Continuous SPARQL over RDF streams."""
 
 
+maps = click.option(
+    "--map",
+    "maps",
+    metavar="IRI=FILE",
+    multiple=True,
+    help="How rows (CSV, TSV, Parquet) or plain JSON become elements of a stream: a CONSTRUCT whose variables are the columns, "
+    "or a JSON-LD context (.jsonld, .json).",
+)
+
+
 @app.command("run")
 @options(
-    query_file, query_text, streams, static, static_graph, format_, output, changelog, runner, partitions, entailment,
+    query_file, query_text, streams, maps, static, static_graph, format_, output, changelog, runner, partitions, entailment,
     service_timeout, blank_nodes, contexts,
 )  # fmt: skip
 @click.option(
@@ -174,6 +184,7 @@ def run_command(
     query: Path | None,
     text: str | None,
     streams: Sequence[str],
+    maps: Sequence[str],
     static: Sequence[Path],
     static_graphs: Sequence[str],
     format_: str | None,
@@ -200,12 +211,14 @@ def run_command(
     QUERY is a file with the query.
     """
     from cqels_py.cli import arguments, execution, failures, files
-    from cqels_py.cli.job import Job, check_partitions, check_rejects, check_threads
+    from cqels_py.cli.job import Job, check_maps, check_partitions, check_rejects, check_threads
 
     with failures.reported():
         check_partitions(runner, partitions)
         check_threads(runner, threads)
         check_rejects(runner, rejects)
+        mapped = arguments.pairs("--map", maps)
+        check_maps(runner, mapped)
         job = Job(
             text=files.query_text(query, text),
             source=None if query is None else str(query),
@@ -228,6 +241,7 @@ def run_command(
             service_timeout=arguments.duration("--service-timeout", service_timeout),
             blank_nodes=blank_nodes,
             contexts=arguments.pairs("--context", contexts),
+            maps=mapped,
             max_memory=max_memory,
             rejects=rejects,
         )
@@ -430,6 +444,36 @@ def bench_command(
         )
         bench.check_outputs(asked)
         bench.run(asked)
+
+
+@app.command("map")
+@click.argument("sample", metavar="SAMPLE", type=_FILE)
+@click.option("--map", "map_", metavar="FILE", type=_FILE, required=True, help="The CONSTRUCT, or the JSON-LD context.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(("trig", "nquads", "turtle")),
+    default="trig",
+    help="The form of the elements.",
+)
+@click.option("--time-predicate", metavar="IRI", help="With a JSON-LD context: the property that gives the event time.")
+@click.option("--limit", metavar="N", type=_COUNT, help="Stop after N elements.")
+@click.option(
+    "--on-error", type=click.Choice(("stop", "skip")), default="stop", help="On malformed input, stop or skip it."
+)
+def map_command(
+    *, sample: Path, map_: Path, format_: str, time_predicate: str | None, limit: int | None, on_error: str
+) -> None:
+    """Show the elements that a map makes of a file.
+
+    SAMPLE is a file of rows (.csv, .tsv, .parquet) or of JSON, one object a line (.ndjson, .jsonl, .json).
+    """
+    from cqels_py.cli import arguments, failures
+    from cqels_py.cli.mapping import show_elements
+
+    with failures.reported():
+        predicate = None if time_predicate is None else arguments.iri("--time-predicate", time_predicate)
+        show_elements(sample, map_, format_, predicate, limit, on_error)
 
 
 @app.command("rules")

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial, wraps
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
@@ -41,10 +42,11 @@ from cqels_py.formats.triples import PushedElement, Term, Triple, elements_of_pu
 from cqels_py.functions.limits import MAX_TEXT, Limits
 from cqels_py.interrupts import done, undisturbed, use
 from cqels_py.kernels.compiler.prepare import prepare
+from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.stream_views import NOTHING
-from cqels_py.sources.opened import ArrowStream, StreamSource, all_opened, predicates_of, table_in_order
+from cqels_py.sources.opened import ArrowStream, StreamSource, all_opened, maps_of, predicates_of, table_in_order
 from cqels_py.sources.protocol import Opening
 from cqels_py.sources.read_ahead import ReadAhead, reader_ahead
 from cqels_py.sources.static import StaticSource, graphs_by_name, load_static_data, ontology_of
@@ -391,7 +393,15 @@ class Engine:
         self._pushed.append(PushedElement(stream, number, time, predicate, texts, graph))
 
     @_in_turn
-    def push_batch(self, stream: str, table: ArrowStream, *, document: str | None = None, sort: bool = False) -> None:
+    def push_batch(
+        self,
+        stream: str,
+        table: ArrowStream,
+        *,
+        document: str | None = None,
+        sort: bool = False,
+        map: RowMap | str | Path | None = None,
+    ) -> None:
         """Many elements: an Arrow table (or reader) with columns time, graph (optional), subject, predicate, object.
 
         Consecutive rows of one time and graph are an element. The table is in order of time, as far as `lateness` does not cover
@@ -401,7 +411,8 @@ class Engine:
         late: they are dropped and counted. After any other DataError the elements that ended before the wrong row have been
         processed; the unfinished element is left out, as the row may have been part of it. Exceptions of subscribers are raised
         between two parts of the table, and the rest of it is left out: `statistics` shows how far it got. The scope of blank nodes
-        is their element, or the `document` of this name: then a label is one node in all calls with it.
+        is their element, or the `document` of this name: then a label is one node in all calls with it. With a `map` (see `run`) the
+        table has other columns, and each row is an element.
         """
         self._steps.check_open()
         scope = None if document is None else scope_of_document(document)
@@ -412,11 +423,13 @@ class Engine:
                 f"push_batch takes an Arrow table or reader, not {type(table).__name__}; push takes triples"
             )
         check_flag(sort, "sort")
+        read_by = None if map is None else read_map(map)
         self._flush()
         stream = str(stream)
         # Other threads can push while subscribers get the results of a small table, but not between the parts of a large one.
         small = getattr(table, "num_rows", MOST_OF_A_TABLE + 1) <= MOST_OF_A_TABLE
-        opening = self._opening(stream, self._registry.streams.time_predicates.get(stream), self._reports.malformed)
+        predicate = self._registry.streams.time_predicates.get(stream)
+        opening = self._opening(stream, predicate, self._reports.malformed, read_by)
         for batch in table_in_order(table, opening, scope, self._options.lateness, sort=sort):
             self._process_part(batch, deliver=not small)
 
@@ -486,6 +499,7 @@ class Engine:
         sources: Mapping[str, StreamSource],
         *,
         time_predicates: Mapping[str, str] | None = None,
+        maps: Mapping[str, Any] | None = None,
         progress: Callable[[Statistics], None] | None = None,
         threads: int | None = None,
     ) -> Statistics:
@@ -494,20 +508,24 @@ class Engine:
         A source is a file, "-" for standard input, an Arrow table or reader, batches of elements, or a connector
         (`sources.protocol`). `threads` 2: files are read ahead by a second thread, with the same results; 1: all is done by this
         one; without it, 2 where that pays. `time_predicates`: of streams whose elements carry their times, where no query says so
-        (`@ :predicate`). `progress` is called with the statistics after each batch. An exception of it, or of a subscriber, ends the
-        reading; the engine remains usable.
+        (`@ :predicate`). `maps`: by streams, how rows and JSON objects that are no RDF become elements: a file with a CONSTRUCT over
+        the columns, or with a JSON-LD context (.jsonld, .json), or a `Mapping`. `progress` is called with the statistics after each
+        batch. An exception of it, or of a subscriber, ends the reading; the engine remains usable.
         """
         self._steps.check_open()
         sources = by_iri(sources, "the argument of run", "source")
         streams = self._registry.streams
         given = {**streams.time_predicates, **predicates_of(time_predicates, sources)}
+        read_by = maps_of(maps, sources)
         if progress is not None:
             check_callable(progress, "progress", "the statistics")
         self._flush()
         second = reader_ahead(list(sources.values()), threads, self.dictionary, self._reports.malformed)
         report = self._reports.malformed if second is None else second.report
         with ExitStack() as cleanup:
-            readers = all_opened(sources, lambda iri: self._opening(iri, given.get(iri), report), cleanup)
+            readers = all_opened(
+                sources, lambda iri: self._opening(iri, given.get(iri), report, read_by.get(iri)), cleanup
+            )
             if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
                 raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
             merged = TimeMerge(readers)
@@ -557,7 +575,13 @@ class Engine:
         finally:
             self._merged = None
 
-    def _opening(self, stream: str, time_predicate: str | None, report: Callable[[DataError], None]) -> Opening:
+    def _opening(
+        self,
+        stream: str,
+        time_predicate: str | None,
+        report: Callable[[DataError], None],
+        read_by: RowMap | None = None,
+    ) -> Opening:
         return Opening(
             stream=stream,
             number=self._registry.streams.number(stream),
@@ -569,6 +593,7 @@ class Engine:
             graphs=stream in self._registry.streams.graphs_asked,
             contexts=self._options.contexts,
             on_questionable_time=partial(self._reports.ask_unit, stream),
+            map=read_by,
         )
 
     # --- state ------------------------------------------------------------------------------------------------------

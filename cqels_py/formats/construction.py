@@ -9,7 +9,7 @@ ids, which are derived from the terms.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,43 +26,37 @@ Template = Sequence[tuple[str, str, str]]
 _MOST_RESULTS = 1 << 40
 
 
-class Construction:
-    """A query's template, filled with results. Blank nodes differ between results, also across batches."""
+class Filling:
+    """A template, whose triples are filled with rows of terms; its constants stay in the dictionary."""
 
     def __init__(self, template: Template, dictionary: Dictionary) -> None:
         self._template = tuple(template)
         self._dictionary = dictionary
-        self._scope = dictionary.next_document() * _MOST_RESULTS
-        self._results = 0
         constants = [part for triple in template for part in triple if part[0] not in "?_"]
         self._constants = dict(zip(constants, dictionary.encode(constants).tolist(), strict=True))
         dictionary.pin(np.array(list(self._constants.values()), np.int64))
 
-    def graphs(self, batch: ResultBatch) -> tuple[ElementBatch, npt.NDArray[np.int64]]:
-        """The graphs (n) as elements of stream 0, and for each graph the position of its first result in the batch."""
-        rows = np.flatnonzero(batch.sign > 0)
-        if not len(rows) or not self._template:
-            return empty_elements(), np.empty(0, np.int64)
-        graph_of = _numbers(batch.time[rows], None if batch.tick is None else batch.tick[rows])
-        if graph_of[-1] + 1 < len(rows):
-            rows = rows[np.lexsort((*(column[rows] for column in batch.columns), graph_of))]
-        columns = {name: column[rows] for name, column in zip(batch.variables, batch.columns, strict=True)}
-        scopes = -(self._scope + self._results + np.arange(len(rows), dtype=np.int64))
-        self._results += len(rows)
-        # (triples of the template, 3, results) -> (3, triples): all triples of the first result, then all of the
-        # second, and so on.
-        filled = np.stack([[self._term(part, columns, scopes) for part in triple] for triple in self._template])
-        triples = filled.transpose(1, 2, 0).reshape(3, -1)
-        graph = np.repeat(graph_of, len(filled))
-        kept = _each_once(graph, triples, np.flatnonzero(self._valid(triples)))
-        numbers, first = np.unique(graph[kept], return_index=True)
-        opening = rows[np.searchsorted(graph, numbers) // len(filled)]
-        bounds = np.append(first, len(kept)).astype(np.int64)
-        stream = np.zeros(len(numbers), np.int32)
-        return ElementBatch(batch.time[opening], stream, bounds, *triples[:, kept]), opening
+    def __len__(self) -> int:
+        return len(self._template)
 
-    def _term(self, part: str, columns: dict[str, Ids], scopes: Ids) -> Ids:
-        """The ids of one position of one template triple, one for each result."""
+    def triples(self, columns: Mapping[str, Ids], scopes: Ids) -> Ids:
+        """(3, n * len(self)): all triples of the first row, then all of the second, and so on.
+
+        `columns`: n terms by variable; `scopes` (n): blank nodes are new for each.
+        """
+        filled = np.stack([[self._term(part, columns, scopes) for part in triple] for triple in self._template])
+        return filled.transpose(1, 2, 0).reshape(3, -1)
+
+    def valid(self, triples: Ids) -> npt.NDArray[np.bool_]:
+        """Which of them are RDF: nothing is unbound, and no literal is a subject or predicate."""
+        subject, predicate, object_ = triples
+        iri = self._is_iri(predicate)
+        node = self._is_iri(subject) | (_tag(subject) == TAG_BLANK)
+        valid: npt.NDArray[np.bool_] = iri & node & (object_ != UNBOUND)
+        return valid
+
+    def _term(self, part: str, columns: Mapping[str, Ids], scopes: Ids) -> Ids:
+        """The ids of one position of one template triple, one for each row."""
         if part.startswith("?"):
             return columns.get(part[1:], np.full(len(scopes), UNBOUND, np.int64))
         if not part.startswith("_:"):
@@ -70,13 +64,6 @@ class Construction:
         label = np.frombuffer(part.encode(), np.uint8)
         offsets = np.arange(len(scopes) + 1, dtype=np.int64) * len(label)
         return self._dictionary.encode_bytes(np.tile(label, len(scopes)), offsets, scopes)
-
-    def _valid(self, triples: Ids) -> npt.NDArray[np.bool_]:
-        subject, predicate, object_ = triples
-        iri = self._is_iri(predicate)
-        node = self._is_iri(subject) | (_tag(subject) == TAG_BLANK)
-        valid: npt.NDArray[np.bool_] = iri & node & (object_ != UNBOUND)
-        return valid
 
     def _is_iri(self, ids: Ids) -> npt.NDArray[np.bool_]:
         tag = _tag(ids)
@@ -87,6 +74,36 @@ class Construction:
             known = [text is not None and text.startswith("<") for text in self._dictionary.decode(distinct)]
             found[other] = np.array(known)[place.reshape(-1)]
         return found
+
+
+class Construction:
+    """A query's template, filled with results. Blank nodes differ between results, also across batches."""
+
+    def __init__(self, template: Template, dictionary: Dictionary) -> None:
+        self._filling = Filling(template, dictionary)
+        self._scope = dictionary.next_document() * _MOST_RESULTS
+        self._results = 0
+
+    def graphs(self, batch: ResultBatch) -> tuple[ElementBatch, npt.NDArray[np.int64]]:
+        """The graphs (n) as elements of stream 0, and for each graph the position of its first result in the batch."""
+        rows = np.flatnonzero(batch.sign > 0)
+        size = len(self._filling)
+        if not len(rows) or not size:
+            return empty_elements(), np.empty(0, np.int64)
+        graph_of = _numbers(batch.time[rows], None if batch.tick is None else batch.tick[rows])
+        if graph_of[-1] + 1 < len(rows):
+            rows = rows[np.lexsort((*(column[rows] for column in batch.columns), graph_of))]
+        columns = {name: column[rows] for name, column in zip(batch.variables, batch.columns, strict=True)}
+        scopes = -(self._scope + self._results + np.arange(len(rows), dtype=np.int64))
+        self._results += len(rows)
+        triples = self._filling.triples(columns, scopes)
+        graph = np.repeat(graph_of, size)
+        kept = _each_once(graph, triples, np.flatnonzero(self._filling.valid(triples)))
+        numbers, first = np.unique(graph[kept], return_index=True)
+        opening = rows[np.searchsorted(graph, numbers) // size]
+        bounds = np.append(first, len(kept)).astype(np.int64)
+        stream = np.zeros(len(numbers), np.int32)
+        return ElementBatch(batch.time[opening], stream, bounds, *triples[:, kept]), opening
 
 
 def _tag(ids: Ids) -> Ids:

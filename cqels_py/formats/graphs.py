@@ -10,6 +10,7 @@ from typing import IO
 
 import numpy as np
 
+from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.formats.construction import Construction, Template
@@ -28,23 +29,16 @@ _TEXTS = {
 """For each format, the kernel's form and its fixed texts."""
 
 
-class GraphSink(TextOutput):
-    """N-Quads: one triple per line. TriG: one block per graph. Turtle: one comment per graph. Terms are complete;
-    graphs are numbered.
-    """
+class GraphWriter:
+    """Writes elements as graphs with their times, numbered from 1 on."""
 
-    def __init__(self, file: IO[str], dictionary: Dictionary, format: str, template: Template) -> None:
-        super().__init__(file)
-        self._construction = Construction(template, dictionary)
+    def __init__(self, file: IO[str], dictionary: Dictionary, format: str) -> None:
         self._written = 0
         self._form, texts = _TEXTS[format]
         self._buffer = LineBuffer(file, dictionary, texts)
 
-    def write(self, batch: ResultBatch) -> None:
-        """Write a graph for each tick."""
-        graphs, _ = self._construction.graphs(batch)
-        if not len(graphs):
-            return
+    def write(self, graphs: ElementBatch) -> None:
+        """A graph for each element."""
         triples = np.stack((graphs.subject, graphs.predicate, graphs.object))
         cursor = np.zeros(2, np.int64)
         while cursor[0] < triples.shape[1]:
@@ -53,3 +47,19 @@ class GraphSink(TextOutput):
             )
             self._buffer.take(end, known)
         self._written += len(graphs)
+
+
+class GraphSink(TextOutput):
+    """N-Quads: one triple per line. TriG: one block per graph. Turtle: one comment per graph. Terms are complete;
+    graphs are numbered.
+    """
+
+    def __init__(self, file: IO[str], dictionary: Dictionary, format: str, template: Template) -> None:
+        super().__init__(file)
+        self._construction = Construction(template, dictionary)
+        self._graphs = GraphWriter(file, dictionary, format)
+
+    def write(self, batch: ResultBatch) -> None:
+        """Write a graph for each tick."""
+        graphs, _ = self._construction.graphs(batch)
+        self._graphs.write(graphs)

@@ -7,6 +7,7 @@ default graph. If a line has several named graphs, each keeps its triples.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -33,12 +34,16 @@ def json_elements(
     reading: Reading,
     malformed: Malformed,
     contexts: Contexts = NO_CONTEXTS,
+    context: bytes | None = None,
 ) -> Iterator[ElementBatch]:
-    """The elements of blocks of whole lines. Each line is a document with blank nodes of its own."""
+    """The elements of blocks of whole lines. Each line is a document with blank nodes of its own.
+
+    `context`: a JSON value that is the context of all lines, which then have none.
+    """
     predicate = reading.time_predicate or GENERATED_AT
     reading = replace(reading, form=BY_LINE, time_predicate=predicate, per_element=True)
     reader = ElementReader(dictionary, reading, malformed)
-    documents = _documents(blocks, reading.source, malformed, contexts)
+    documents = _documents(blocks, reading.source, malformed, contexts, context=context)
     return reader.read(_as_nquads(documents, predicate[1:-1], reading.source, malformed), line_step=0)
 
 
@@ -52,15 +57,22 @@ def json_statements(
 
 
 def _documents(
-    blocks: Iterable[tuple[bytes, int]], source: str, malformed: Malformed, contexts: Contexts, *, rename: bool = False
+    blocks: Iterable[tuple[bytes, int]],
+    source: str,
+    malformed: Malformed,
+    contexts: Contexts,
+    *,
+    rename: bool = False,
+    context: bytes | None = None,
 ) -> Iterator[tuple[int, list[Any]]]:
-    """The non-empty lines, parsed. `rename`: make the blank nodes of different lines distinct."""
+    """The non-empty lines, parsed. `rename`: make the blank nodes of different lines distinct. `context`: of all lines."""
     for text, first in blocks:
         for number, line in enumerate(text.split(b"\n"), first):
             if not line.strip():
                 continue
             try:
-                document = inlined(line, contexts, source, number)
+                whole = line if context is None else _within(context, line, source, number)
+                document = inlined(whole, contexts, source, number)
                 parsed = pyoxigraph.parse(document, format=pyoxigraph.RdfFormat.JSON_LD, rename_blank_nodes=rename)
                 quads = list(parsed)
             except DataError as error:
@@ -69,6 +81,24 @@ def _documents(
                 malformed(json_error(error, line, source, number).about(line.decode()))
             else:
                 yield number, quads
+
+
+def _within(context: bytes, line: bytes, source: str, number: int) -> bytes:
+    """An object with the context; text that is no JSON as it is, for the parser to report. DataError for other JSON."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    if not isinstance(found, dict):
+        raise DataError(
+            'expected one JSON object a line, such as {"sensor": "s1", "value": 21.5}', Place(number, 1, source)
+        )
+    if "@context" in found:
+        raise DataError(
+            "the object has a context of its own: read this source without a map", Place(number, None, source)
+        )
+    members = line.lstrip()[1:]
+    return b'{"@context": %b%b%b' % (context, b", " if found else b"", members)
 
 
 def _as_nquads(

@@ -122,7 +122,7 @@ def parquet_elements(
             _plain(pa.nulls(0, schema.field(name).type), name)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    return reader.read(_numbered(_batches(file, path)))
+    return reader.read(_numbered(_batches(file, path, _used(file.schema_arrow.names))))
 
 
 def delimited_elements(
@@ -155,6 +155,11 @@ def whole(table: Any) -> pa.Table:
     return pa.Table.from_batches(_read(reader), reader.schema)
 
 
+def batches_of(table: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of an object that exports Arrow's C stream, part by part. DataError where it cannot be read."""
+    return _read(exported(table))
+
+
 def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     try:
         yield from reader
@@ -167,8 +172,17 @@ def _no_arrow(error: pa.ArrowException) -> DataError:
     return DataError(f"the table cannot be read as Arrow ({message}); terms are texts in N-Triples syntax, all of them")
 
 
-def _batches(file: pq.ParquetFile, path: str) -> Iterator[pa.RecordBatch]:
-    columns = [name for name in COLUMNS if name in file.schema_arrow.names]
+def parquet_batches(path: str, chosen: Callable[[list[str]], list[str]]) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file: the columns that are `chosen` from the names of all. DataError for a damaged file."""
+    try:
+        file = pq.ParquetFile(path)
+        names = file.schema_arrow.names
+    except _NOT_SOUND as error:
+        raise _not_sound(path, error) from None
+    yield from _batches(file, path, chosen(names))
+
+
+def _batches(file: pq.ParquetFile, path: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
     try:
         yield from file.iter_batches(batch_size=_ROWS, columns=columns)
     except _NOT_SOUND as error:
@@ -222,7 +236,7 @@ def _delimited(blocks: Iterable[tuple[bytes, int]], delimiter: str, reading: Rea
             _check_columns(names, reading, Place(first, None, reading.source))
             first += 1
         if text.strip():
-            yield _parse(text, first, names, delimiter, reading.source)
+            yield rows_of_lines(text, first, names, _used(names), delimiter, reading.source)
 
 
 def _check_columns(names: Sequence[str], reading: Reading, place: Place | None) -> None:
@@ -241,19 +255,26 @@ def _check_columns(names: Sequence[str], reading: Reading, place: Place | None) 
         raise DataError("without a column time, a column graph must distinguish the elements", place)
 
 
-def _parse(text: bytes, first: int, names: list[str], delimiter: str, source: str) -> Rows:
-    """The rows of whole lines. If Arrow finds another number of rows than of lines, malformed lines are taken out."""
-    rows = _line_by_line(text, first, names, delimiter, source)
+def rows_of_lines(
+    text: bytes, first: int, names: Sequence[str], used: Sequence[str], delimiter: str, source: str
+) -> Rows:
+    """The rows of whole lines, the first with the number `first`: the columns `used` of those with these `names`, as texts.
+
+    If Arrow finds another number of rows than of lines, malformed lines are taken out.
+    """
+    rows = _line_by_line(text, first, names, used, delimiter, source)
     if rows is not None:
         return rows
     sound, errors = _sound_lines(text, first, delimiter, source)
-    rows = _line_by_line(sound, first, names, delimiter, source)
+    rows = _line_by_line(sound, first, names, used, delimiter, source)
     if rows is None:
         raise DataError("these lines cannot be read as rows of a table", Place(first, None, source))
     return Rows(rows.table, rows.lines, rows.errors | errors)
 
 
-def _line_by_line(text: bytes, first: int, names: list[str], delimiter: str, source: str) -> Rows | None:
+def _line_by_line(
+    text: bytes, first: int, names: Sequence[str], used: Sequence[str], delimiter: str, source: str
+) -> Rows | None:
     """The rows of lines if each line is one row; None if a quoted value continues on the next line or contains a line end."""
     if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
         return None
@@ -262,7 +283,7 @@ def _line_by_line(text: bytes, first: int, names: list[str], delimiter: str, sou
     if delimiter == "," and not _QUOTED_ROW.fullmatch(text, text.rfind(b"\n", 0, end) + 1, end):
         return None
     if not text.strip():
-        return Rows(pa.RecordBatch.from_pydict(dict.fromkeys(_used(names), _NO_TEXTS)), np.empty(0, np.int64))
+        return Rows(pa.RecordBatch.from_pydict(dict.fromkeys(used, _NO_TEXTS)), np.empty(0, np.int64))
     errors: dict[int, DataError] = {}
     skipped: list[int] = []
 
@@ -276,14 +297,14 @@ def _line_by_line(text: bytes, first: int, names: list[str], delimiter: str, sou
     try:
         table = pa.csv.read_csv(
             pa.BufferReader(text),
-            pa.csv.ReadOptions(column_names=names, use_threads=False, block_size=max(len(text) + 1, 1 << 16)),
+            pa.csv.ReadOptions(column_names=list(names), use_threads=False, block_size=max(len(text) + 1, 1 << 16)),
             pa.csv.ParseOptions(
                 delimiter=delimiter,
                 quote_char='"' if delimiter == "," else False,
                 ignore_empty_lines=False,
                 invalid_row_handler=wrong,
             ),
-            pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()), include_columns=_used(names)),
+            pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()), include_columns=list(used)),
         )
     except pa.ArrowInvalid:
         return None
@@ -324,7 +345,7 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
-def _row_text(rows: Rows, line: int) -> str | None:
+def row_text(rows: Rows, line: int) -> str | None:
     """The values of a row, with tabs between them; None if it is not among the rows."""
     found = np.flatnonzero(rows.lines == line)
     return "\t".join(_value_text(each[int(found[0])]) for each in rows.table.columns) if len(found) else None
@@ -400,7 +421,7 @@ class _RowReader:
         triples = self._encode(rows, errors)
         for line in sorted(errors):
             if errors[line].element is None:
-                errors[line].element = _row_text(rows, line)
+                errors[line].element = row_text(rows, line)
             try:
                 self._malformed(errors[line])
             except DataError:

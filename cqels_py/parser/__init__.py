@@ -27,6 +27,6 @@ writes it is read as C-SPARQL, unless the dialect is given: then the default gra
 bags and ISTREAM is delivered.
 """
 
-from cqels_py.parser.query import parse
+from cqels_py.parser.query import parse, parse_mapping
 
-__all__ = ["parse"]
+__all__ = ["parse", "parse_mapping"]

@@ -19,6 +19,7 @@ from cqels_py.parser import dialects, grammar, syntax_errors
 from cqels_py.parser.clauses import Lifted, lift
 from cqels_py.parser.expressions import term_of
 from cqels_py.parser.long_lists import LongLists, lift_long_lists
+from cqels_py.parser.mapping_checks import check_mapping
 from cqels_py.parser.matches import check_repeated
 from cqels_py.parser.partitions import check_partitions
 from cqels_py.parser.patterns import PatternReader, Surroundings
@@ -37,6 +38,10 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _NO_WINDOW = (
     "the query reads no stream, so it would never have a result: put at least one pattern in a window, as in "
     "WHERE { STREAM <http://ex.org/stream> [RANGE 10s] { ?s ?p ?o } }"
+)
+_READS_STREAMS = (
+    "a mapping reads columns, not streams: its WHERE holds BIND and FILTER, whose variables are the columns, as in "
+    'CONSTRUCT { ?s :temperature ?t } WHERE { BIND(IRI(CONCAT("http://ex.org/", ?sensor)) AS ?s) }'
 )
 _NOT_ASKED = (
     "no pattern reads a window that the query declares, so it would never have a result: write WINDOW <name> { … } "
@@ -63,6 +68,16 @@ def parse(
             raise user_text.error(_TOO_DEEP, 0) from None
 
 
+def parse_mapping(text: str, *, source: str | None = None) -> ContinuousQuery:
+    """A CONSTRUCT whose WHERE holds BIND and FILTER alone: variables that nothing binds are columns. Errors as of `parse`."""
+    user_text = Source(text.removeprefix(_BYTE_ORDER_MARK), source)
+    with grammar.room_for_nesting(), grammar.without_warnings():
+        try:
+            return _Parse(user_text, None, None).mapping()
+        except RecursionError:
+            raise user_text.error(_TOO_DEEP, 0) from None
+
+
 class _Parse:
     def __init__(self, source: Source, dialect: Dialect | None, base: str | None) -> None:
         self._source = source
@@ -80,13 +95,7 @@ class _Parse:
 
     def run(self) -> ContinuousQuery:
         self._check_rules()
-        tree = self._tree([*self._lifted.edits, *self._blanked(self._lifted.edits)])
-        if not self._lifted.all_windows and self._lifted.rules is None:
-            raise self._source.error(_NO_WINDOW, self._form().start)
-        try:
-            query = self._query(tree)
-        except Unplaced as problem:
-            raise problem.kind(problem.message, self._source.place(self._near(problem))) from None
+        query = self._logical()
         if nesting(query.pattern) > MOST_NESTED:
             raise self._source.error(_TOO_DEEP, 0)
         # DESCRIBE asks all windows for the descriptions.
@@ -100,6 +109,24 @@ class _Parse:
         for block in self._lifted.matches.values():
             check_repeated(block, self._tokens.tokens, self._source)
         return query
+
+    def mapping(self) -> ContinuousQuery:
+        """The algebra of a query that reads no stream. QuerySyntaxError for one that does."""
+        lifted = self._lifted
+        if lifted.all_windows or lifted.rules is not None or lifted.states or lifted.matches or lifted.events:
+            raise self._source.error(_READS_STREAMS, self._form().start)
+        query = self._logical(windows=False)
+        check_mapping(query, self._source, self._tokens.tokens)
+        return query
+
+    def _logical(self, *, windows: bool = True) -> ContinuousQuery:
+        tree = self._tree([*self._lifted.edits, *self._blanked(self._lifted.edits)])
+        if windows and not self._lifted.all_windows and self._lifted.rules is None:
+            raise self._source.error(_NO_WINDOW, self._form().start)
+        try:
+            return self._query(tree)
+        except Unplaced as problem:
+            raise problem.kind(problem.message, self._source.place(self._near(problem))) from None
 
     # --- to rdflib and back ------------------------------------------------------------------------------------------
 

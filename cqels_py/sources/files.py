@@ -66,7 +66,7 @@ def open_source(
         local_path(location)
     form = format_of(location, STREAMS, format)
     prepare(calls_to_read(form))
-    malformed = _stop if on_error == "stop" else report or _pass_over
+    malformed = handling(on_error, report)
     if location == STANDARD_INPUT and form == "nq":
         malformed = _naming_the_form(malformed)
     predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
@@ -132,6 +132,11 @@ def _naming_the_form(malformed: Malformed) -> Malformed:
         malformed(error)
 
     return name_it
+
+
+def handling(on_error: str, report: Callable[[DataError], None] | None) -> Malformed:
+    """The handler of malformed input: "stop" raises it, "skip" gives it to `report` where there is one."""
+    return _stop if on_error == "stop" else report or _pass_over
 
 
 def _stop(error: DataError) -> None:

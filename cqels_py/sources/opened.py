@@ -17,8 +17,10 @@ from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.formats.scopes import ELEMENT
 from cqels_py.kernels.compiler.prepare import prepare
+from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.files import open_source
+from cqels_py.sources.mapped import mapped_file, mapped_table
 from cqels_py.sources.protocol import Connector, Opening, Source
 from cqels_py.validation import by_iri
 
@@ -46,7 +48,10 @@ def all_opened(
 def opened(source: StreamSource, opening: Opening) -> Source:
     """The source of a stream. UsageError for an object that cannot be one, and for a file that does not exist."""
     if isinstance(source, str | Path):
-        return BatchSource(open_file(str(source), opening), again=is_file(Path(str(source).removeprefix("file://"))))
+        read = open_file if opening.map is None else mapped_file
+        return BatchSource(read(str(source), opening), again=is_file(Path(str(source).removeprefix("file://"))))
+    if opening.map is not None:
+        return BatchSource(mapped_table(source, opening))
     if hasattr(source, "__arrow_c_stream__"):
         dictionary = opening.dictionary
         scope = None if opening.blank_nodes == ELEMENT else dictionary.next_document() << ELEMENT_BITS
@@ -116,8 +121,8 @@ def table_in_order(
 
     once = order.is_read_once(table) and not sort
     check = order.OrderCheck(lateness, "row", order.BEFORE_TAKEN if once else order.NOTHING_TAKEN)
-    if opening.time_predicate is not None:
-        batches = table_elements(table, opening, scope)
+    if opening.time_predicate is not None or opening.map is not None:
+        batches = mapped_table(table, opening) if opening.map is not None else table_elements(table, opening, scope)
         return order.elements_in_order(batches, lateness, opening.dictionary, once=once, sort=sort)
     if once:
         return table_elements(table, opening, scope, look=check.look)
@@ -141,3 +146,12 @@ def predicates_of(given: Mapping[str, str] | None, sources: Mapping[str, object]
         if not isinstance(predicate, str):
             raise UsageError(f"the time predicate of <{iri}> is an IRI as a text, not {predicate!r}")
     return predicates
+
+
+def maps_of(given: Mapping[str, object] | None, sources: Mapping[str, object]) -> dict[str, RowMap]:
+    """The maps of streams by IRI. UsageError for a stream that has no source, and for a file that cannot be read."""
+    maps = by_iri({} if given is None else given, "maps", "file")
+    for iri in maps:
+        if iri not in sources:
+            raise UsageError(f"maps has the stream <{iri}>, which has no source")
+    return {iri: read_map(each) for iri, each in maps.items()}

@@ -13,6 +13,7 @@ from cqels_py.formats.contexts import Contexts
 from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.formats.scopes import SOURCE
 from cqels_py.formats.triples import PushedElement, Triple, elements_of_pushed, triple_texts
+from cqels_py.mappings.context import RowMap
 
 
 class Source(Protocol):
@@ -57,7 +58,8 @@ class Opening:
     `stream`: its IRI; `number`: that of its elements. Terms are encoded by the `dictionary`. `time_predicate`: the property with the
     time of an element; None: the source gives times. `on_error`: "skip" gives malformed input to `report` and continues, "stop"
     raises it as DataError. `blank_nodes`: the scope of labels. `graphs`: the names of elements' graphs are needed. `contexts`: those
-    that JSON-LD may name by IRI. `on_questionable_time` is called with integer times that may be meant in another unit.
+    that JSON-LD may name by IRI. `on_questionable_time` is called with integer times that may be meant in another unit. `map`: how
+    rows and JSON objects that are no RDF become elements.
     """
 
     stream: str
@@ -70,6 +72,7 @@ class Opening:
     graphs: bool = False
     contexts: Contexts = field(default_factory=dict)
     on_questionable_time: Callable[[int], object] | None = None
+    map: RowMap | None = None
 
     def elements(self, elements: Iterable[tuple[int | None, Iterable[Triple]]]) -> ElementBatch:
         """A batch of elements, each a time in microseconds (None where `time_predicate` gives it) and triples.

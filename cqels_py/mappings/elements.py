@@ -1,0 +1,122 @@
+"""Rows to elements: BIND and FILTER over columns, then the template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.dataflow.expressions import build_evaluator
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import DataError, Place
+from cqels_py.formats.construction import Filling
+from cqels_py.formats.lines import Malformed
+from cqels_py.formats.ntriples import ELEMENT_BITS, Reading
+from cqels_py.formats.times import EXPECTED, FAR, NO_TIME, questionable
+from cqels_py.mappings.mapping import TIME, Bind, Mapping
+from cqels_py.mappings.rows import Rows
+from cqels_py.mappings.terms import times_of_terms
+
+
+class MappedElements:
+    """Makes the elements of a stream, one of each row that the mapping's filters keep."""
+
+    def __init__(self, mapping: Mapping, dictionary: Dictionary, reading: Reading, malformed: Malformed) -> None:
+        self._mapping = mapping
+        self._dictionary = dictionary
+        self._reading = reading
+        self._malformed = malformed
+        self._on_questionable_time = reading.on_questionable_time
+        self._filling = Filling(mapping.template, dictionary)
+        self._evaluators = [
+            build_evaluator(step.expression if isinstance(step, Bind) else step.condition, dictionary)
+            for step in mapping.steps
+        ]
+        self._scope = dictionary.next_document() << ELEMENT_BITS
+        self._made = 0
+
+    def read(self, parts: Iterable[Rows]) -> Iterator[ElementBatch]:
+        """The elements of consecutive parts."""
+        with self._dictionary.holding(self._live):
+            for rows in parts:
+                batch = self._elements(rows)
+                if len(batch):
+                    yield batch
+
+    def _live(self) -> Iterator[Ids]:
+        """Called when terms are about to be released: what expressions remember by ids is forgotten."""
+        for evaluator in self._evaluators:
+            evaluator.clear()
+            yield from evaluator.live_ids()
+
+    def _elements(self, rows: Rows) -> ElementBatch:
+        columns, kept = self._evaluated(rows)
+        lines = rows.lines[kept]
+        times, triples = self._times(columns), self._filling.triples(columns, self._scopes(len(lines)))
+        size = len(self._filling)
+        valid = (self._filling.valid(triples) & ~_repeated(triples, size)).reshape(-1, size)
+        counts = valid.sum(axis=1)
+        no_time = (times == NO_TIME) | (np.abs(times) >= FAR)
+        wrong = np.flatnonzero(no_time | (counts == 0))
+        for row in wrong.tolist():
+            line = int(lines[row])
+            message = (self._no_time if no_time[row] else self._no_triple)(columns, row)
+            self._malformed(DataError(message, Place(line, None, self._reading.source)).about(rows.text(line)))
+        if len(wrong):
+            valid[wrong] = False
+            times, counts = np.delete(times, wrong), np.delete(counts, wrong)
+        first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        stream = np.full(len(times), self._reading.stream, np.int32)
+        # Kernels take each column as contiguous.
+        subject, predicate, object_ = np.ascontiguousarray(triples[:, valid.reshape(-1)])
+        return ElementBatch(times, stream, first, subject, predicate, object_)
+
+    def _evaluated(self, rows: Rows) -> tuple[dict[str, Ids], npt.NDArray[np.int64]]:
+        """The columns after all steps, and the places of the rows that are left."""
+        columns, kept = dict(rows.columns), np.arange(len(rows.lines))
+        for step, evaluator in zip(self._mapping.steps, self._evaluators, strict=True):
+            if isinstance(step, Bind):
+                inputs = [columns[name] for name in step.expression.inputs]
+                columns[step.variable] = evaluator.evaluate(inputs, np.zeros(len(kept), np.int64))
+            else:
+                inputs = [columns[name] for name in step.condition.inputs]
+                true = evaluator.test(inputs, np.zeros(len(kept), np.int64))
+                columns, kept = {name: ids[true] for name, ids in columns.items()}, kept[true]
+        return columns, kept
+
+    def _scopes(self, rows: int) -> Ids:
+        first = self._scope + self._made
+        self._made += rows
+        return np.arange(first, first + rows, dtype=np.int64)
+
+    def _times(self, columns: dict[str, Ids]) -> npt.NDArray[np.int64]:
+        """Microseconds (n); NO_TIME where ?time is none."""
+        times = times_of_terms(columns[TIME], self._dictionary)
+        if self._on_questionable_time is not None and len(found := questionable(times)):
+            self._on_questionable_time(times.item(found[0]))
+            self._on_questionable_time = None
+        return times
+
+    def _no_time(self, columns: dict[str, Ids], row: int) -> str:
+        (found,) = self._dictionary.decode(columns[TIME][row : row + 1])
+        return f"the element has no time: ?time is {'unbound' if found is None else found}; {EXPECTED}"
+
+    def _no_triple(self, columns: dict[str, Ids], row: int) -> str:
+        parts = dict.fromkeys(part for triple in self._mapping.template for part in triple if part.startswith("?"))
+        found = self._dictionary.decode(np.array([columns[part[1:]][row] for part in parts], np.int64))
+        shown = ", ".join(f"{part} is {text or 'unbound'}" for part, text in zip(parts, found, strict=True))
+        unbound = next((part for part, text in zip(parts, found, strict=True) if text is None), None)
+        way_out = "" if unbound is None else f"; FILTER(BOUND({unbound})) leaves such rows out"
+        return f"the mapping makes no triple of it: {shown}{way_out}"
+
+
+def _repeated(triples: Ids, size: int) -> npt.NDArray[np.bool_]:
+    """Triples that an earlier triple of the same row is equal to: an element has each once."""
+    by_triple = triples.reshape(3, -1, size)
+    found = np.zeros(by_triple.shape[1:], np.bool_)
+    for earlier, later in combinations(range(size), 2):
+        found[:, later] |= (by_triple[:, :, earlier] == by_triple[:, :, later]).all(axis=0)
+    return found.reshape(-1)
