@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cqels_py.engine.analyse import analyse
     from cqels_py.engine.engine import Engine, Query, Result, Statistics
+    from cqels_py.engine.metrics import EngineCollector
     from cqels_py.errors import (
         CqelsError,
         DataError,
@@ -33,11 +34,30 @@ _ERRORS = (
     "CqelsError", "DataError", "MissingExtra", "QueryError", "QuerySyntaxError", "RunError", "TermCollision",
     "UnsupportedQuery", "UsageError",
 )  # fmt: skip
+_ELSEWHERE = {
+    "EngineCollector": "cqels_py.engine.metrics",
+    "Mapping": "cqels_py.mappings.mapping",
+    "analyse": "cqels_py.engine.analyse",
+}
 
 __all__ = [
-    "CqelsError", "DataError", "Engine", "Mapping", "MissingExtra", "Query", "QueryError", "QuerySyntaxError", "Result", "RunError",
-    "Statistics", "TermCollision", "UnsupportedQuery", "UsageError", "analyse",
-]  # fmt: skip
+    "CqelsError",
+    "DataError",
+    "Engine",
+    "EngineCollector",
+    "Mapping",
+    "MissingExtra",
+    "Query",
+    "QueryError",
+    "QuerySyntaxError",
+    "Result",
+    "RunError",
+    "Statistics",
+    "TermCollision",
+    "UnsupportedQuery",
+    "UsageError",
+    "analyse",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -46,10 +66,8 @@ def __getattr__(name: str) -> object:
 
     if name in _ENGINE:
         return getattr(import_module("cqels_py.engine.engine"), name)
-    if name == "analyse":
-        return getattr(import_module("cqels_py.engine.analyse"), name)
-    if name == "Mapping":
-        return getattr(import_module("cqels_py.mappings.mapping"), name)
+    if name in _ELSEWHERE:
+        return getattr(import_module(_ELSEWHERE[name]), name)
     if name in _ERRORS:
         return getattr(import_module("cqels_py.errors"), name)
     raise AttributeError(f"module 'cqels_py' has no attribute {name!r}")

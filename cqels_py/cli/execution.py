@@ -121,7 +121,7 @@ class Execution:
     def _finish(self, statistics: Statistics) -> None:
         self._writer.close(self._progress.line(statistics))
         if self._job.stats:
-            failures.say(self._progress.summary(statistics))
+            failures.say(self._progress.summary(statistics), statistics=self._progress.figures(statistics))
             if details := self._run.details():
                 failures.say(details)
         elif left_out := omissions(statistics):
@@ -138,6 +138,11 @@ class LocalRun:
         # Registered in a program, a query would also need the kernels of pushes.
         with only_when_called():
             self._engine, self._query = _register(job, compiled, changelog)
+        if job.metrics is not None:
+            from cqels_py.engine.metrics import metrics_served
+
+            address = cleanup.enter_context(metrics_served(self._engine, job.metrics))
+            failures.say(f"metrics: {address}")
         self.plan = self._query.plan
         self.dictionary = self._engine.dictionary
         self.write_to = self._query.write_to

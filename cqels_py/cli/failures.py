@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 
 from cqels_py.errors import CqelsError, MissingExtra, QueryError, UsageError
 from cqels_py.interrupts import Signalled
@@ -21,6 +23,8 @@ _SIGNALLED = {
     signal.SIGTERM: "terminated",
     signal.SIGHUP: "ended: the terminal was closed (SIGHUP)",
 }
+_as_json = False
+"""Messages are lines of JSON: `logged_as`."""
 
 
 class Exit(Exception):
@@ -37,10 +41,10 @@ def reported(text: str | None = None) -> Iterator[None]:
     try:
         yield
     except (QueryError, UsageError, MissingExtra) as error:
-        say(describe(error, text))
+        say(describe(error, text), error)
         raise Exit(BAD_USAGE) from None
     except CqelsError as error:
-        say(f"error: {error}")
+        say(f"error: {error}", error)
         raise Exit(FAILED) from None
     except KeyboardInterrupt as error:
         raise interrupted(error) from None
@@ -86,9 +90,36 @@ def describe(error: CqelsError, text: str | None) -> str:
     return f"{message}\n  {line}\n  {indent}^"
 
 
-def say(message: str) -> None:
-    """Print to standard error, which gets everything that is not a result."""
-    print(message, file=sys.stderr, flush=True)
+def say(message: str, error: CqelsError | None = None, **figures: object) -> None:
+    """Print to standard error, which gets everything that is not a result.
+
+    `error`: that which the message is about. `figures`: what the message shows, by name; they are members of a JSON line.
+    """
+    print(message if not _as_json else _json_line(message, error, figures), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def logged_as(form: str) -> Iterator[None]:
+    """Inside, messages are lines of JSON ("json") or text."""
+    global _as_json
+    before, _as_json = _as_json, form == "json"
+    try:
+        yield
+    finally:
+        _as_json = before
+
+
+def _json_line(message: str, error: CqelsError | None, figures: Mapping[str, object]) -> str:
+    level, colon, text = message.partition(": ")
+    if not colon or level not in ("error", "warning"):
+        level, text = "info", ", ".join(figures) or message
+    line: dict[str, object] = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": level}
+    if error is not None:
+        line["code"] = error.code
+        text = error.message
+        if error.place is not None:
+            line |= {"file": error.place.source, "line": error.place.line, "column": error.place.column}
+    return json.dumps({**line, "message": text, **figures}, ensure_ascii=False)
 
 
 def close_broken_output() -> None:

@@ -47,6 +47,7 @@ class Job:
     maps: Mapping[str, str] = field(default_factory=dict)
     max_memory: str | None = None
     rejects: Path | None = None
+    metrics: int | None = None
 
 
 def check_partitions(runner: str, partitions: int | None) -> None:
@@ -65,6 +66,12 @@ def check_maps(runner: str, maps: Mapping[str, str]) -> None:
     """UsageError where the runner maps no rows."""
     if runner == "spark" and maps:
         raise UsageError("--map is for the local runner; for Spark write the elements first, with cqels map")
+
+
+def check_metrics(runner: str, port: int | None) -> None:
+    """UsageError where the runner serves no metrics."""
+    if runner == "spark" and port is not None:
+        raise UsageError("--metrics is for the local runner; Spark has metrics of its own (spark.metrics.conf)")
 
 
 def check_threads(runner: str, threads: int | None) -> None:

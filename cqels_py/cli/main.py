@@ -179,6 +179,18 @@ maps = click.option(
     type=click.Path(path_type=Path),
     help="Write each element that is left out (late, or skipped as malformed) to this file, as a line of JSON.",
 )
+@click.option(
+    "--metrics",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    help="Serve metrics for Prometheus at this port of 127.0.0.1 (0: one that is free) while the run lasts.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(("text", "json")),
+    default="text",
+    help="Messages on standard error: text, or a line of JSON each.",
+)
 def run_command(
     *,
     query: Path | None,
@@ -205,18 +217,21 @@ def run_command(
     on_error: str,
     max_memory: str | None,
     rejects: Path | None,
+    metrics: int | None,
+    log_format: str,
 ) -> None:
     """Run a query over streams until they end.
 
     QUERY is a file with the query.
     """
     from cqels_py.cli import arguments, execution, failures, files
-    from cqels_py.cli.job import Job, check_maps, check_partitions, check_rejects, check_threads
+    from cqels_py.cli.job import Job, check_maps, check_metrics, check_partitions, check_rejects, check_threads
 
-    with failures.reported():
+    with failures.logged_as(log_format), failures.reported():
         check_partitions(runner, partitions)
         check_threads(runner, threads)
         check_rejects(runner, rejects)
+        check_metrics(runner, metrics)
         mapped = arguments.pairs("--map", maps)
         check_maps(runner, mapped)
         job = Job(
@@ -244,9 +259,11 @@ def run_command(
             maps=mapped,
             max_memory=max_memory,
             rejects=rejects,
+            metrics=metrics,
         )
         files.check(job)
-    execution.execute(job)
+    with failures.logged_as(log_format):
+        execution.execute(job)
 
 
 @app.command("explain")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import fields
 
 from cqels_py.cli.failures import say
 from cqels_py.engine.reports import Reports
@@ -73,6 +74,15 @@ class Progress:
             ("triples a second", f"{statistics.triples / seconds:,.0f}"),
         )
         return "\n".join(f"{name:<22} {value:>24}" for name, value in rows)
+
+    def figures(self, statistics: Statistics) -> dict[str, object]:
+        """Everything the engine counted, by name; `event_time` in microseconds."""
+        counted = {field.name: getattr(statistics, field.name) for field in fields(statistics)}
+        rejected = [
+            {"stream": stream, "reason": reason, "count": count}
+            for (stream, reason), count in statistics.rejected.items()
+        ]
+        return {**counted, "rejected": rejected, "seconds": round(self._seconds(), 3)}
 
     def _seconds(self) -> float:
         return max(self._clock() - self._started, 1e-6)

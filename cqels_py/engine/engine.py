@@ -168,6 +168,11 @@ class Engine:
         """A snapshot of the counts so far. It never waits for another thread, not even for a `run`."""
         return self._counters.snapshot()
 
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The registered queries, in order of registration."""
+        return tuple(self._queries)
+
     def _undelivered(self) -> Iterator[Ids]:
         """Ids of results that have not been taken yet."""
         for query in self._known:

@@ -68,6 +68,11 @@ class Query:
         self.delivery = Delivery(host._pending, self._waiting.add)
 
     @property
+    def name(self) -> str | None:
+        """The name that REGISTER gives it."""
+        return self.compiled.asked.name
+
+    @property
     def variables(self) -> tuple[str, ...]:
         """The columns of a result; of ASK the one column "boolean"."""
         return self.plan.variables
@@ -102,6 +107,11 @@ class Query:
         """Size of the query's state in bytes; 0 once it is no longer registered."""
         with self._host._lock:
             return 0 if self._dataflow is None else self._dataflow.nbytes
+
+    @property
+    def waiting(self) -> int:
+        """The number of results that wait for `results()`."""
+        return self._waiting.count
 
     @property
     def dropped(self) -> int:

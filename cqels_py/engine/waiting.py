@@ -40,6 +40,11 @@ class WaitingResults:
         self.dropped = 0
         """Older results that were not kept."""
 
+    @property
+    def count(self) -> int:
+        """How many there are: those of a batch until the last of them has been taken."""
+        return self._count
+
     def add(self, batch: ResultBatch) -> None:
         """Keep a copy of a batch until it is taken."""
         with self._lock:
