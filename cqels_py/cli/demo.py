@@ -53,6 +53,7 @@ SCENARIOS = (
     Scenario("flights", "all departures from New York's airports in 2013, and the weather there", "delay-by-carrier"),
     Scenario("taxi", "taxi rides in a city like New York, generated", "busiest-areas"),
     Scenario("patterns", "event patterns (MATCH) in five domains, generated", "card-fraud"),
+    Scenario("rules", "temporal rules (RULES, STATE) in four domains, generated", "sepsis"),
 )
 
 

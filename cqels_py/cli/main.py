@@ -347,7 +347,7 @@ def demo_command(
 ) -> None:
     """Run a continuous query over real data, live in the terminal.
 
-    NAME is flights, taxi or patterns; without one it is flights.
+    NAME is flights, taxi, patterns or rules; without one it is flights.
     """
     from cqels_py.cli import demo, execution, failures
     from cqels_py.cli.job import Job

@@ -167,7 +167,7 @@ def test_a_source_of_unknown_form(cqels: Cqels, tmp_path: Path) -> None:
 
 
 def test_demo_names_what_there_is(cqels: Cqels) -> None:
-    assert_bad_usage(cqels("demo", "trains"), "flights, taxi, patterns")
+    assert_bad_usage(cqels("demo", "trains"), "flights, taxi, patterns, rules")
     assert_bad_usage(cqels("demo", "taxi", "--query", "nope"), "'nope'", "three-windows")
 
 

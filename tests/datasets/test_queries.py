@@ -309,3 +309,168 @@ def test_the_pattern_of_the_docs_over_srbench_by_hand() -> None:
     assert expected
     rows = ((each.time, str(each.bindings["station"]), str(each.bindings["speed"])) for each in found)
     assert Counter(rows) == expected
+
+
+# --- temporal rules by hand ---------------------------------------------------------------------------------------------
+
+
+def begin_to_hold(readings: list[tuple[int, str]], lasting: int, least: int) -> list[tuple[int, int, str]]:
+    """(first, end, key) of the times at which a key has had readings for `least` without a gap; each lasts for `lasting`."""
+    held: dict[str, list[list[int]]] = {}
+    for time, key in sorted(readings):
+        intervals = held.setdefault(key, [])
+        if intervals and time <= intervals[-1][1]:
+            intervals[-1][1] = time + lasting
+        else:
+            intervals.append([time, time + lasting])
+    return [(lo + least, hi, key) for key, each in held.items() for lo, hi in each if lo + least < hi]
+
+
+def rule_facts(stream: str) -> list[tuple[int, str, str, str]]:
+    """Time, subject, predicate and object of the triples of a stream of the rules; names and values only."""
+    from cqels_py.datasets import rules
+
+    table = rules.streams(DAYS)[rules.BASE + stream].read_all().to_pydict()
+    found = []
+    for time, subject, predicate, term in zip(
+        table["time"], table["subject"], table["predicate"], table["object"], strict=True
+    ):
+        value = term.split('"')[1] if term.startswith('"') else term[1:-1].rsplit("#", 1)[-1].rsplit("/", 1)[-1]
+        found.append((time, subject[1:-1].rsplit("/", 1)[-1], predicate[1:-1].rsplit("#", 1)[-1], value))
+    return found
+
+
+def changes(name: str, tmp_path: Path) -> list[tuple[int, str, dict[str, str]]]:
+    """The changelog of a query of the rules: microseconds, sign, row."""
+    lines = answer("rules", name, tmp_path, "--changelog")
+    return [
+        (int(np.datetime64(row.pop("time").removesuffix("Z"), "us").astype(np.int64)), json.loads(line)["sign"], row)
+        for line, row in zip(lines, bindings(lines), strict=True)
+    ]
+
+
+def test_short_stops_by_hand(tmp_path: Path) -> None:
+    second = 1_000_000
+    speed = {(vehicle, time): float(value) for time, vehicle, _, value in rule_facts("road")}
+    expected = [
+        (time, vehicle, now)
+        for (vehicle, time), now in speed.items()
+        if now > 0
+        and speed.get((vehicle, time - second)) == 0
+        and any(speed.get((vehicle, time - back * second), 0) > 0 for back in range(2, 6))
+    ]
+    found = [
+        (t, row["vehicle"], float(row["speed"])) for t, sign, row in changes("short-stops", tmp_path) if sign == "+"
+    ]
+    assert sorted(found) == sorted(expected)
+
+
+def test_exposed_accounts_by_hand(tmp_path: Path) -> None:
+    until: dict[str, int] = {}
+    expected = []
+    facts = rule_facts("payments")
+    for time, subject, predicate, value in facts:
+        account = subject if predicate == "type" else value
+        if predicate == "type" or until.get(subject, 0) > time:
+            if until.get(account, 0) < time:
+                expected.append((time, "+", account))
+            until[account] = time + 24 * HOUR
+    found = [(time, sign, row["account"]) for time, sign, row in changes("exposed-accounts", tmp_path)]
+    assert [each for each in found if each[1] == "+"] == expected
+    ended = sum(end <= facts[-1][0] for end in until.values())
+    assert sum(sign == "-" for _, sign, _ in found) == len(expected) - (len(until) - ended)
+
+
+def test_sepsis_by_hand(tmp_path: Path) -> None:
+    minute = 60_000_000
+    facts = rule_facts("ward")
+    fever = [(time, who) for time, who, name, value in facts if name == "temperature" and float(value) > 38]
+    pulse = [(time, who) for time, who, name, value in facts if name == "pulse" and int(value) > 90]
+    expected = []
+    for first, end, who in begin_to_hold(fever, 10 * minute, 60 * minute):
+        for begins, ends, other in begin_to_hold(pulse, 30 * minute, 0):
+            if who == other and max(first, begins) < min(end, ends):
+                expected += [(max(first, begins), "+", who), (min(end, ends), "-", who)]
+    found = [(time, sign, row["patient"]) for time, sign, row in changes("sepsis", tmp_path)]
+    assert sorted(found) == sorted(each for each in expected if each[0] <= facts[-1][0])
+
+
+def test_hot_areas_by_hand(tmp_path: Path) -> None:
+    from cqels_py.datasets import taxi
+
+    rides = [
+        (second * 1_000_000, str(area))
+        for block in taxi.generate(rides_per_day=20_000, taxis=1_000, seed=1, days=DAYS)
+        for second, area in zip(block.pickup.tolist(), block.pickup_area.tolist(), strict=True)
+    ]
+    expected = sorted((first, f"Area {area}") for first, _, area in begin_to_hold(rides, HOUR // 20, HOUR))
+    rows = bindings(answer("taxi", "hot-areas", tmp_path))
+    found = [(int(np.datetime64(r["time"].removesuffix("Z"), "us").astype(np.int64)), r["name"]) for r in rows]
+    assert sorted(found) == expected
+
+
+@needs_flights
+def test_lasting_wind_by_hand(tmp_path: Path) -> None:
+    from cqels_py.datasets import flights
+
+    reports = flights._before(flights._reports(), flights._end(DAYS))
+    wind = [
+        (t, airport) for t, airport, speed in rows_of(reports, "time", "origin", "wind_speed") if (speed or 0) >= 15
+    ]
+    windy = begin_to_hold(wind, HOUR, 3 * HOUR)
+    data = departures()
+    expected = Counter(
+        (origin, round(delay))
+        for time, origin, delay in zip(*(data[n].tolist() for n in ("time", "origin", "dep_delay")), strict=True)
+        if delay > 30 and any(lo <= time < hi and airport == origin for lo, hi, airport in windy)
+    )
+    found = Counter((r["airport"], int(r["delay"])) for r in bindings(answer("flights", "lasting-wind", tmp_path)))
+    assert found == expected
+
+
+def test_the_rules_of_the_docs_over_srbench_by_hand(tmp_path: Path) -> None:
+    from cqels_py.datasets import srbench
+
+    page = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
+    (text,) = [
+        block.partition("```")[0] for block in page.split("```sparql\n")[1:] if "SRBench" in block.partition("```")[0]
+    ]
+    static = srbench.static()
+    (tmp_path / "static.nt").write_bytes(static)
+    engine = cqels.Engine()
+    found: list[cqels.Result] = []
+    engine.register(text, static=tmp_path / "static.nt").subscribe(found.append)
+    table = srbench.streams(100_000)["http://www.cwi.nl/SRBench/observations"].read_all()
+    engine.push_batch("http://www.cwi.nl/SRBench/observations", table)
+    engine.finish()
+
+    known: dict[tuple[str, str], list[str]] = {}
+    for line in static.decode().splitlines():
+        subject, predicate, rest = line.split(" ", 2)
+        known.setdefault((subject, predicate[1:-1].rsplit("#", 1)[-1]), []).append(rest.removesuffix(".").strip())
+    observed: dict[str, dict[str, str]] = {}
+    columns = (table[name].to_pylist() for name in ("time", "graph", "predicate", "object"))
+    for time, graph, predicate, term in zip(*columns, strict=True):
+        observed.setdefault(graph, {"time": time}).setdefault(predicate[1:-1].rsplit("#", 1)[-1], term)
+    wind = [
+        (int(o["time"]), o["procedure"])
+        for o in observed.values()
+        if o.get("observedProperty", "").endswith("#_WindSpeed>") and float(o["floatValue"].split('"')[1]) > 30
+    ]
+    stormy: dict[str, list[tuple[int, int]]] = {}
+    for first, end, station in begin_to_hold(wind, HOUR // 2, 2 * HOUR):
+        places = [p for near in known[station, "hasLocatedNearRel"] for p in known[near, "hasLocation"]]
+        while places:
+            place = places.pop()
+            stormy.setdefault(place, []).append((first, end))
+            places += known.get((place, "parentFeature"), [])
+    expected = Counter[tuple[int, str]]()
+    for place, intervals in stormy.items():
+        until = 0
+        for first, end in sorted(intervals):
+            if first > until:
+                expected.update((first, name.strip('"')) for name in known.get((place, "name"), []))
+            until = max(until, end)
+    last = max(int(each["time"]) for each in observed.values())
+    assert Counter((r.time, str(r.bindings["name"])) for r in found) == Counter(e for e in expected if e[0] <= last)
+    assert found
