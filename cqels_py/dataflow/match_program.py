@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.errors import UnsupportedQuery
 from cqels_py.kernels.patterns import runs as kernel
 from cqels_py.kernels.patterns.start_heap import LONGEST
 from cqels_py.plan.match_bounds import is_cut, unsteady_lists
@@ -21,12 +22,11 @@ _POLICIES = {"ALL": kernel.ALL, "LATEST": kernel.LATEST, "EARLIEST": kernel.EARL
 
 @dataclass(frozen=True, slots=True)
 class MatchProgram:
-    """`arrays` in the order of the kernel. `width`: of a node's row. `variables`: that a run binds. `most_nodes`: of a row."""
+    """`arrays` in the order of the kernel. `width`: of a node's row. `variables`: that a run binds."""
 
     arrays: tuple[Int64, ...]
     width: int
     variables: int
-    most_nodes: int
     longest_key: int
 
 
@@ -72,17 +72,24 @@ def match_program(node: MatchRows) -> MatchProgram:
     unsteady = unsteady_lists(node) if node.guarantee else set()
     heaped = [(state, key) in unsteady for state, key, _ in lists.numbers]
     entries, key_columns, cleared, cut_columns = _entries(node, lists, event_of)
+    if len(entries) > kernel.MOST_ENTRIES:
+        raise UnsupportedQuery(
+            f"MATCH has {len(entries):,} transitions; at most {kernel.MOST_ENTRIES:,} are possible: write several queries"
+        )
     events = [event_of[entry[kernel.TARGET]] for entry in entries]
-    made = [
-        sum(1 + LONGEST * heaped[number] for number in lists.of_state(entry[kernel.TARGET])) + 1 for entry in entries
-    ]
-    of_states = [lists.of_state(state) for state in range(len(event_of))]
+    targets = [lists.of_state(entry[kernel.TARGET]) for entry in entries]
+    ends = np.cumsum([0, *map(len, targets)]).tolist()
+    entries = [[*entry, *ends[n : n + 2]] for n, entry in enumerate(entries)]
+    finals = [number for number, entry in enumerate(entries) if entry[kernel.FINAL]]
+    linked = [number for number, mine in enumerate(targets) if mine]
     arrays = (
         _matrix(entries, kernel.ENTRY_FIELDS),
-        np.searchsorted(np.array(events, np.int64), np.arange(len(node.events) + 1)).astype(np.int64),
+        _by_event(finals, events, len(node.events)),
+        np.array(finals, np.int64),
+        _by_event(linked, events, len(node.events)),
+        np.array(linked, np.int64),
         _padded(key_columns),
-        np.cumsum([0, *map(len, of_states)], dtype=np.int64),
-        np.array([number for numbers in of_states for number in numbers], np.int64),
+        np.array([number for mine in targets for number in mine], np.int64),
         _counted(keys),
         _padded([[names.index(name) for name in mine] for mine in columns]),
         _matrix([[int(name in fresh) for name in names] for fresh in cleared], len(names)),
@@ -99,6 +106,9 @@ def match_program(node: MatchRows) -> MatchProgram:
                 node.retract,
                 _POLICIES[node.policy],
                 lists.consumed,
+                _most([1 + len(numbers) for numbers in targets], events) + node.consume,
+                _most([LONGEST * sum(heaped[number] for number in numbers) for numbers in targets], events),
+                _is_plain(node) and not any(heaped),
             ],
             np.int64,
         ),
@@ -109,9 +119,22 @@ def match_program(node: MatchRows) -> MatchProgram:
         np.array(heaped, np.int64),
         _matrix([[int(e in events) for e in range(len(columns))] for events in _later_than(node)], len(columns)),
     )
-    most = max(sum(n for n, e in zip(made, events, strict=True) if e == event) for event in range(len(columns)))
     width = max(*map(len, columns), len(partition_variables(node)) if node.consume else 0, 0)
-    return MatchProgram(arrays, width, len(names), most + node.consume, max(map(len, keys), default=0))
+    return MatchProgram(arrays, width, len(names), max(map(len, keys), default=0))
+
+
+def _is_plain(node: MatchRows) -> bool:
+    return not (node.retract or node.policy != "ALL" or node.consume or node.strict_time or node.absent)
+
+
+def _by_event(entries: Sequence[int], events: Sequence[int], count: int) -> Int64:
+    """Where the entries of each event begin among those; the entries are in the order of their events."""
+    return np.searchsorted([events[entry] for entry in entries], np.arange(count + 1)).astype(np.int64)
+
+
+def _most(made: Sequence[int], events: Sequence[int]) -> int:
+    """The most that the entries of one event make together."""
+    return max(sum(n for n, e in zip(made, events, strict=True) if e == event) for event in set(events))
 
 
 def _entries(

@@ -147,7 +147,6 @@ class MatchScan(SharedSource):
             width=program.width,
             variables=program.variables,
             outputs=len(node.variables),
-            most_nodes=program.most_nodes,
             longest_key=program.longest_key,
         )
         # In one element, events of NOT come first: those of other rows then know them.

@@ -1,4 +1,7 @@
-"""The state of an event automaton: nodes in a ring, the hash table of their lists' heads, and the matches that stand."""
+"""The state of an event automaton: nodes in a ring, the hash table of their lists' heads, and the matches that stand.
+
+A node takes 40 bytes and 8 for each value that its event adds, and the table 4 bytes for each of its slots.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,15 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import insertions
 from cqels_py.kernels.patterns import runs as kernel
-from cqels_py.kernels.patterns.start_heap import LONGEST
+from cqels_py.kernels.patterns.start_heap import LONGEST, TREE_FIELDS
 from cqels_py.kernels.primitives.state_record import ArrayTable, StateArray, StateRecord
 from cqels_py.state.ordered_rows import OrderedRows
 
 Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
 _FIRST_ROOM = 64
-_MOST_NODES_AT_ONCE = 1 << 11
-_ENDLESS = 1 << 62
+_LEAST_REBUILT = 4096
+"""Slots: rebuilding takes 20 µs even if there is little to do."""
 
 
 class TermTexts(Protocol):
@@ -29,12 +33,12 @@ class TermTexts(Protocol):
 class MatchState(StateRecord):
     """Nodes, lists and standing matches. `program`: the automaton's arrays, in the order of the kernel. `values`: the terms' texts.
 
-    `width`: of a node's row. `variables`: how many values a run binds. `outputs`: columns of a match. `most_nodes`: that one row of
-    an event can make. `longest_key`: columns of a key.
+    `width`: of a node's row. `variables`: how many values a run binds. `outputs`: columns of a match. `longest_key`: of a key.
     """
 
-    _nodes = StateArray[np.int64](kernel.NODES)
-    _heads = StateArray[np.int64](kernel.TABLE)
+    _words = StateArray[np.int64](kernel.NODES)
+    _links = StateArray[np.int32](kernel.LINKS)
+    _heads = StateArray[np.int32](kernel.TABLE)
     _meta = StateArray[np.int64](kernel.META)
     _stack = StateArray[np.int64](kernel.STACK)
     _bound = StateArray[np.int64](kernel.BOUND)
@@ -44,7 +48,8 @@ class MatchState(StateRecord):
     _best = StateArray[np.int64](kernel.BEST)
     _oldest = StateArray[np.int64](kernel.OLDEST)
     _pending = StateArray[np.int64](kernel.PENDING)
-    STATE = ("_nodes", "_heads", "_oldest", "_meta", "_stand", "_stand_next")
+    _trees = StateArray[np.int64](kernel.TREES)
+    STATE = ("_nodes", "_trees", "_heads", "_oldest", "_meta", "_stand", "_stand_next")
 
     def __init__(
         self,
@@ -54,23 +59,22 @@ class MatchState(StateRecord):
         width: int,
         variables: int,
         outputs: int,
-        most_nodes: int,
         longest_key: int,
     ) -> None:
         self._values = values
         self._program = ArrayTable(*program)
-        self._list_keys = program[kernel.LIST_KEYS]
         self._from_oldest = bool(program[kernel.LIMITS][kernel.POLICY] == kernel.EARLIEST)
         self._width = width
         self._kept = bool(program[kernel.LIMITS][kernel.KEPT])
         self._outputs = outputs
-        self._most_nodes = most_nodes
-        self._nodes = np.zeros((_FIRST_ROOM, kernel.FIELDS + width + self._from_oldest), np.int64)
-        self._heads = np.zeros(_FIRST_ROOM, np.int64)
+        self._most_nodes = program[kernel.LIMITS].item(kernel.MOST_NODES)
+        self._nodes = np.zeros((_FIRST_ROOM, kernel.FIELDS + width + (self._from_oldest or self._kept)), np.int64)
+        self._trees = np.zeros((_FIRST_ROOM if program[kernel.LIMITS][kernel.MOST_TREES] else 1, TREE_FIELDS), np.int64)
+        self._heads = np.zeros(_FIRST_ROOM, np.int32)
         self._oldest = np.zeros(_FIRST_ROOM if self._from_oldest else 1, np.int64)
         self._pending = np.zeros(2 * LONGEST, np.int64)
         self._meta = np.zeros(kernel.META_FIELDS, np.int64)
-        self._meta[[kernel.NEXT, kernel.TAIL]] = 1
+        self._meta[[kernel.NEXT, kernel.TAIL, kernel.NEXT_TREE, kernel.TREES_TAIL]] = 1
         self._meta[[kernel.ELEMENT, kernel.FLOOR]] = -1
         self._stack = np.zeros((16, kernel.STACK_FIELDS), np.int64)
         self._bound = np.zeros((16, variables), np.int64)
@@ -79,6 +83,16 @@ class MatchState(StateRecord):
         self._stand = np.zeros((_FIRST_ROOM, outputs), np.int64)
         self._stand_next = np.zeros(_FIRST_ROOM, np.int64)
         self._out = self._room_for(_FIRST_ROOM)
+
+    @property
+    def _nodes(self) -> Int64:
+        """The ring of nodes; their links are 32-bit integers in the same memory."""
+        return self._words
+
+    @_nodes.setter
+    def _nodes(self, nodes: Int64) -> None:
+        self._words = nodes
+        self._links = nodes.reshape(-1).view(np.int32)
 
     @property
     def positions(self) -> int:
@@ -107,23 +121,27 @@ class MatchState(StateRecord):
     def step(self, rows: Int64, ticks: Int64, position_ticks: Int64, numbers: Int64) -> Int64:
         """Take in a step (see the kernel's `step`); the rows of output, which the next step overwrites."""
         meta = self._meta
-        meta[kernel.MADE] = 0
-        many = max(1, _MOST_NODES_AT_ONCE // self._most_nodes)
-        for first in range(0, max(1, len(rows)), many):
-            last = min(first + many, len(rows))
-            # Only the last part knows how far the step goes.
-            ends = numbers if last == len(rows) else np.array([numbers[kernel.FIRST_POSITION], -1, -_ENDLESS], np.int64)
-            at = first
-            while at <= last:
-                self._ensure((last - at) * self._most_nodes + 1)
-                at = kernel.step(
-                    self._program.address, self.address, rows[:last], at, ticks, position_ticks, ends, self._out
-                )
-                if meta[kernel.TIED]:
-                    self._choose()
-                elif at <= last:
-                    self._grow()
-        return self._out[: meta.item(kernel.MADE)]
+        meta[kernel.MADE] = at = 0
+        while True:
+            at = kernel.step(self._program.address, self.address, rows, at, ticks, position_ticks, numbers, self._out)
+            if at > len(rows):
+                return self._out[: meta.item(kernel.MADE)]
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """What the kernel has stopped for."""
+        meta = self._meta
+        missing = meta.item(kernel.MISSING)
+        if meta[kernel.TIED]:
+            self._choose()
+        elif missing == kernel.NODE_ROOM:
+            self._nodes = _larger_ring(self._words, meta.item(kernel.TAIL), meta.item(kernel.NEXT))
+        elif missing == kernel.TREE_ROOM:
+            self._trees = _larger_ring(self._trees, meta.item(kernel.TREES_TAIL), meta.item(kernel.NEXT_TREE))
+        elif missing == kernel.TABLE_ROOM:
+            self._rebuild()
+        else:
+            self._grow()
 
     def _choose(self) -> None:
         """Of the best matches of an element, which have the same positions, the first in term order is delivered."""
@@ -137,30 +155,17 @@ class MatchState(StateRecord):
             self._out[first] = self._out[first + int(same.argmax())]
         meta[kernel.MADE], meta[kernel.TIED] = first + 1, 0
 
-    def _ensure(self, nodes: int) -> None:
-        """Room for so many nodes more."""
-        meta = self._meta
-        first, following = meta.item(kernel.TAIL), meta.item(kernel.NEXT)
-        if following - first + nodes > len(self._nodes):
-            size = len(self._nodes)
-            while size < 2 * (following - first + nodes):
-                size *= 2
-            numbers = np.arange(first, following)
-            larger = np.zeros((size, self._nodes.shape[1]), np.int64)
-            larger[numbers & (size - 1)] = self._nodes[numbers & (len(self._nodes) - 1)]
-            self._nodes = larger
-        if 2 * (meta.item(kernel.USED) + nodes) > len(self._heads):
-            self._rebuild(nodes)
-
-    def _rebuild(self, nodes: int) -> None:
+    def _rebuild(self) -> None:
         """A table without the heads of dead lists, and with room for as many as are there."""
-        heads = int(np.count_nonzero(self._heads >= self._meta[kernel.TAIL]))
-        size = _FIRST_ROOM
-        while size < 4 * (heads + nodes):
+        used = self._heads[self._heads != 0]
+        heads = int(np.count_nonzero(used >= self._meta[kernel.TAIL] - self._meta[kernel.BASE]))
+        size = _LEAST_REBUILT
+        # At least a third of it is filled before the next time.
+        while size < 3 * (heads + self._most_nodes):
             size *= 2
-        old, self._heads = self._heads, np.zeros(size, np.int64)
+        old, self._heads = self._heads, np.zeros(size, np.int32)
         old_oldest, self._oldest = self._oldest, np.zeros(size if self._from_oldest else 1, np.int64)
-        kernel.rebuild(old, old_oldest, self._nodes, self._heads, self._oldest, self._meta, self._list_keys, self._key)
+        kernel.rebuild(self._program.address, self.address, old, old_oldest)
 
     def _grow(self) -> None:
         """More room for output, longer runs, and standing matches."""
@@ -183,13 +188,14 @@ class MatchState(StateRecord):
     def live_ids(self) -> Iterator[Int64]:
         """The values of live nodes and of standing matches."""
         numbers = np.arange(self._meta.item(kernel.TAIL), self._meta.item(kernel.NEXT))
-        yield self._nodes[numbers & (len(self._nodes) - 1), kernel.FIELDS : kernel.FIELDS + self._width].reshape(-1)
+        yield self._words[numbers & (len(self._words) - 1), kernel.FIELDS : kernel.FIELDS + self._width].reshape(-1)
         yield self._stand.reshape(-1)
 
     @property
     def nbytes(self) -> int:
         arrays = (
-            self._nodes,
+            self._words,
+            self._trees,
             self._heads,
             self._oldest,
             self._pending,
@@ -200,3 +206,12 @@ class MatchState(StateRecord):
             self._out,
         )
         return sum(array.nbytes for array in arrays)
+
+
+def _larger_ring(ring: Int64, first: int, following: int) -> Int64:
+    """A ring twice as large with the rows of these numbers."""
+    size = 2 * len(ring)
+    numbers = np.arange(first, following)
+    larger = np.zeros((size, ring.shape[1]), np.int64)
+    larger[numbers & (size - 1)] = ring[numbers & (len(ring) - 1)]
+    return larger

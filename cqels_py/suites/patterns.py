@@ -194,7 +194,7 @@ def _time_kernel(figures: Figures, case: Case, window: int, events: Events) -> N
     program = match_program(node)
     state = MatchState(
         program.arrays, scan._state._values, width=program.width, variables=program.variables,
-        outputs=len(node.variables), most_nodes=program.most_nodes, longest_key=program.longest_key,
+        outputs=len(node.variables), longest_key=program.longest_key,
     )  # fmt: skip
     columns = {"k": events.key + 1, **{f"v{kind.lower()}": events.value + 1 for kind in case.kinds}}
     places = np.arange(len(events)) + 1

@@ -62,28 +62,30 @@ def zigzag(count):
 
 def assert_heaps_are_right(state):
     """Heap order (5) of the paper, and no run of a heap is out of reach."""
-    nodes, meta = state._nodes, state._meta
-    mask, tail = len(nodes) - 1, meta[kernel.TAIL]
+    nodes, trees, meta = state._nodes, state._trees, state._meta
+    links = state._links.reshape(len(nodes), -1)
+    mask, tail, trees_tail = len(nodes) - 1, meta[kernel.TAIL], meta[kernel.TREES_TAIL]
 
     def contents(number):
-        if heap.is_dead(nodes, number, tail, tail):
+        if heap.is_dead(trees, number, tail, trees_tail):
             return []
-        row = nodes[number & mask]
+        row = trees[number & (len(trees) - 1)]
         content = row[heap.CONTENT]
-        assert number > content >= row[heap.START] >= tail
-        assert row[heap.START] == nodes[content & mask, kernel.FIRST]
+        assert content >= row[heap.START] >= tail
+        assert row[heap.START] == content - links[content & mask, kernel.FIRST]
         found = [int(content)]
         for side in (heap.LEFT, heap.RIGHT):
             below = contents(row[side])
             if below:
-                assert nodes[row[side] & mask, heap.START] <= row[heap.START]
+                assert trees[row[side] & (len(trees) - 1), heap.START] <= row[heap.START]
             found += below
         return found
 
     heaped = state._program.array(kernel.HEAPED)
-    for root in state._heads:
-        if root >= tail and heaped[nodes[root & mask, kernel.LIST]]:
-            found = contents(root)
+    for head in state._heads:
+        number = head + meta[kernel.BASE]
+        if head and number >= tail and heaped[links[number & mask, kernel.KIND] & kernel.NO_LIST]:
+            found = contents(links[number & mask, kernel.OLDER])
             assert len(set(found)) == len(found)
 
 
@@ -248,3 +250,46 @@ def test_explain_names_the_index_and_its_bound():
     assert "guarantee=True" in listed
     guaranteed = cqels.Engine().register(text, guarantee=True).explain()
     assert "after 2 persistent heaps by the first event: an insertion takes about log2(runs) steps" in guaranteed
+
+
+@pytest.mark.parametrize(
+    ("words", "guarantee"), [("", False), ("", True), ("LATEST", False), ("EARLIEST", False), ("STRICT TIME", False)]
+)
+@pytest.mark.parametrize("first", [kernel.MOST_NUMBERS - 40, (1 << 31) - 40, (1 << 32) - 40])
+def test_numbers_of_nodes_may_need_more_than_32_bits(first, words, guarantee):
+    """Links and the hash table have 32 bits, and numbers grow for ever."""
+    random = Random(3)
+    elements = [element(n, random.choice("ABC"), x=random.randrange(3), y=random.randrange(3)) for n in range(150)]
+    policy, order = (words, "") if words != "STRICT TIME" else ("", words)
+    text = f"{PREFIX}SELECT ?a ?b ?c {{ MATCH {policy} WITHIN 20 EVENTS {order} {{ {A} SEQ {B} SEQ {C} }} }}"
+    for changelog in (False, True):
+        expected, _ = run(text, elements, changelog=changelog, guarantee=guarantee)
+        engine = cqels.Engine(batch=7)
+        query = engine.register(text, changelog=changelog, guarantee=guarantee)
+        found = Counter()
+        query.subscribe(
+            lambda r, found=found: found.update(
+                [(r.time, r.sign, frozenset((str(k), v) for k, v in r.bindings.items()))]
+            )
+        )
+        state = state_of(query)
+        state._meta[[kernel.NEXT, kernel.TAIL, kernel.NEXT_TREE, kernel.TREES_TAIL]] = first
+        for each in elements:
+            engine.push(str(each.stream), list(each.triples), time=each.time)
+        engine.flush()
+        assert found == expected
+        assert sum(found.values()) > 20
+        assert state._meta[kernel.NEXT] > first + 60
+
+
+def test_a_live_node_takes_forty_bytes_and_its_values():
+    """Twice that at most, as rings and tables grow by doubling, and six slots of four bytes for each key."""
+    text = f"{PREFIX}SELECT ?a ?b ?c {{ MATCH WITHIN 3000 EVENTS {{ {A} SEQ {B} SEQ {C} }} }}"
+    for count in (6_000, 4_500):
+        elements = [element(number, "A", x=number, y=0) for number in range(count)]
+        _, state = run(text, elements, batch=500)
+        live = int(state._meta[kernel.NEXT] - state._meta[kernel.TAIL])
+        assert live == 3_001
+        assert state._nodes.nbytes <= 2 * live * (40 + 8 * state._width)
+        assert state._heads.nbytes <= 4 * 6 * live
+        assert state._width == 3

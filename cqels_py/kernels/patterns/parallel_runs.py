@@ -163,7 +163,7 @@ def _update(program, state, begun, position, low):
             slot = _find(program, state, entry, key, row, low)
             root = table[slot] if slot >= 0 else np.int64(0)
             first = meta[NEXT]
-            meta[NEXT] = heap.insert(nodes, first, root, number, low, meta[TAIL])
+            meta[NEXT] = heap.insert(nodes, first, root, number, nodes[number & mask, START], low, meta[TAIL])
             for copy in range(first, meta[NEXT]):
                 nodes[copy & mask, POSITION], nodes[copy & mask, ENTRY] = position, entry
             steps += meta[NEXT] - first

@@ -8,7 +8,8 @@ levels down is entered once in 2^d insertions, so a path is about as long as the
 (Pushed down: the new run takes the place of a smaller one, which goes on downwards. A new root on top of the old tree, as the
 appendix can be read, becomes a path as long as the tree is large.)
 
-Tree nodes are rows of a ring with these columns; a run's row has its position in POSITION and its start in START.
+Tree nodes are rows of a ring with these columns, of which POSITION is the caller's, to see which rows are free. A run is any number
+that grows with its position.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 
 POSITION, CONTENT, LEFT, START, RIGHT, SIDE = 0, 2, 3, 4, 5, 6
+TREE_FIELDS = 7
 LONGEST = 62
 """More nodes than the path of any insertion has."""
 
@@ -29,26 +31,27 @@ def is_dead(nodes, number, low, tail):
 
 
 @jit_flat
-def insert(nodes, following, root, content, low, tail):
-    """Put a run into a tree. New nodes are numbered from `following` on, and only their tree columns are written.
+def insert(nodes, following, root, content, start, low, tail):
+    """Put a run, and its start, into a tree. New nodes are numbered from `following` on, and only their tree columns are written.
 
     `low`: what starts before it is out of reach; `tail`: nodes before it are free. Returns the number after the last new node; the
     new root is `following`.
     """
     mask = np.int64(len(nodes) - 1)
-    at, carried = root, content
+    at, carried, began = root, content, start
     while True:
         row = following & mask
         following += 1
         if is_dead(nodes, at, low, tail):
-            nodes[row, CONTENT], nodes[row, START] = carried, nodes[carried & mask, START]
+            nodes[row, CONTENT], nodes[row, START] = carried, began
             nodes[row, LEFT], nodes[row, RIGHT], nodes[row, SIDE] = 0, 0, 0
             return following
-        held, old = nodes[at & mask, CONTENT], at & mask
-        mine, other = nodes[held & mask, START], nodes[carried & mask, START]
-        if other > mine or (other == mine and nodes[carried & mask, POSITION] > nodes[held & mask, POSITION]):
+        old = at & mask
+        held, mine = nodes[old, CONTENT], nodes[old, START]
+        if began > mine or (began == mine and carried > held):
             held, carried = carried, held
-        nodes[row, CONTENT], nodes[row, START] = held, nodes[held & mask, START]
+            mine, began = began, mine
+        nodes[row, CONTENT], nodes[row, START] = held, mine
         if nodes[old, SIDE] == 0:
             nodes[row, LEFT], nodes[row, RIGHT], nodes[row, SIDE] = following, nodes[old, RIGHT], 1
             at = nodes[old, LEFT]
