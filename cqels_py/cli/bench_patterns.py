@@ -52,17 +52,17 @@ def _with_core(core: str | None) -> Path | None:
 
 
 def _table(figures: Sequence[patterns.Figures]) -> Table:
-    names = ("pattern", "within", "matches", "from texts", "from ids", "kernel", "by hand", "CORE", "ids / CORE")
+    names = ("pattern", "within", "matches", "to JSON", "from texts", "from ids", "kernel", "by hand", "CORE")
     table = Table(
         box=SIMPLE_HEAD, caption="Thousands of events per second, three triples each.", caption_justify="left"
     )
-    for name in (*names, "push µs", "most steps", "between"):
+    for name in (*names, "JSON / CORE", "ids / CORE", "push µs", "most steps", "between"):
         table.add_column(name, justify="left" if name == "pattern" else "right")
     for each in figures:
-        rates = (each.from_texts, each.from_ids, each.kernel, each.by_hand, each.core)
-        ratio = "–" if each.core is None else f"{each.from_ids / each.core:.3g}"
+        rates = (each.to_json, each.from_texts, each.from_ids, each.kernel, each.by_hand, each.core)
+        ratios = ("–" if each.core is None else f"{rate / each.core:.3g}" for rate in (each.to_json, each.from_ids))
         table.add_row(
-            each.case, f"{each.window:,}", f"{each.matches:,}", *map(_thousands, rates), ratio, f"{each.push_us:.0f}",
+            each.case, f"{each.window:,}", f"{each.matches:,}", *map(_thousands, rates), *ratios, f"{each.push_us:.0f}",
             str(each.most_steps), str(each.most_between),
         )  # fmt: skip
     return table

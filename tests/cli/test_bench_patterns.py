@@ -23,7 +23,7 @@ def test_all_cases_are_measured(cqels: Cqels, tmp_path: Path) -> None:
     ]
     for each in figures:
         assert each["matches"] > 0
-        assert min(each["from_texts"], each["from_ids"], each["kernel"], each["push_us"]) > 0
+        assert min(each["to_json"], each["from_texts"], each["from_ids"], each["kernel"], each["push_us"]) > 0
         assert (each["by_hand"] is not None) == (each["case"] == patterns.CASES[0].name)
         # All events have the key: no step and no delay depends on the window.
         assert each["most_steps"] <= 2
