@@ -15,7 +15,12 @@ def automata_dot(plan: Plan) -> str:
     matches = [node for node in nodes_of(plan.root) if isinstance(node, MatchRows)]
     if not matches:
         raise UsageError("the query has no MATCH: pictures are of event automata; leave --format out for the plan")
-    lines = ["digraph automata {", "  rankdir=LR;", "  node [shape=circle, fontname=Helvetica];"]
+    lines = [
+        "digraph automata {",
+        "  rankdir=LR;",
+        "  node [shape=circle, fontname=Helvetica];",
+        "  edge [fontname=Helvetica];",
+    ]
     for number, node in enumerate(matches):
         lines += [
             f"  subgraph cluster_{number} {{",

@@ -156,6 +156,6 @@ def _check_seen(expression: Expression, known: frozenset[Variable], block: Event
     for variable in sorted(expression_variables(expression) - known):
         raise source.error(
             f"?{variable} is not a variable of this EVENT, whose FILTER and BIND see its own variables only: write the FILTER "
-            "outside of it",
+            "outside of it, behind the MATCH if there is one",
             block.start,
         )

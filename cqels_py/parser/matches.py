@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from rdflib import URIRef, Variable
 
@@ -103,8 +103,8 @@ class MatchReader:
         self._block = block = MatchBlock(cursor.take().start)
         if policy := cursor.take_word(*_POLICIES):
             block.policy = policy.text.upper()
-        if not cursor.take_word("WITHIN"):
-            raise self._source.error(_NO_WITHIN, cursor.here.start)
+        self._check_head()
+        cursor.take()
         self._within()
         if cursor.take_word("STRICT"):
             cursor.expect_word("TIME", "STRICT")
@@ -112,13 +112,43 @@ class MatchReader:
         block.consume = cursor.take_word("CONSUME") is not None
         marker = next(self._markers)
         self.edits.append((block.start, cursor.before.end, f"GRAPH <{marker}> "))
+        if cursor.here.is_word(*_POLICIES):
+            word = cursor.here.text.upper()
+            raise self._source.error(f"{word} comes before WITHIN: MATCH {word} WITHIN 5m {{ … }}", cursor.here.start)
         opened = cursor.expect_mark("{", "and events after MATCH WITHIN …")
         block.shape = self._pattern()
         if not cursor.take_mark("}"):
             line = self._source.place(opened.start).line
-            cursor.fail(f"expected SEQ, AND, OR or the '}}' of the group that begins in line {line}")
+            self._fail_behind_unit(f"the '}}' of the group that begins in line {line}")
         block.end = cursor.before.end
         return marker, block
+
+    def _check_head(self) -> None:
+        """WITHIN comes now."""
+        cursor = self._cursor
+        if cursor.here.is_word("WITHIN"):
+            return
+        if cursor.here.is_word("CONSUME"):
+            raise self._source.error("CONSUME comes after WITHIN: MATCH WITHIN 5m CONSUME { … }", cursor.here.start)
+        if cursor.here.kind is Kind.WORD:
+            cursor.fail("expected ALL, LATEST or EARLIEST, or WITHIN, as in MATCH LATEST WITHIN 5m")
+        raise self._source.error(_NO_WITHIN, cursor.here.start)
+
+    def _fail_behind_unit(self, end: str) -> NoReturn:
+        cursor = self._cursor
+        if cursor.here.is_word("FILTER", "BIND"):
+            word = cursor.here.text.upper()
+            raise self._source.error(
+                f"{word} stands in the braces of an EVENT, of which it sees the variables, or behind the MATCH, as in "
+                f"MATCH WITHIN 5m {{ … }} {word}(…)",
+                cursor.here.start,
+            )
+        if cursor.here.is_mark("*") or cursor.here.is_mark("?"):
+            raise self._source.error(
+                "only + repeats an event, once or more often: A SEQ B+ SEQ C, or without any, A SEQ C",
+                cursor.here.start,
+            )
+        raise self._source.error(f"expected SEQ, AND, OR or {end}, found {cursor.here}", cursor.here.start)
 
     def _within(self) -> None:
         cursor, block = self._cursor, self._block
@@ -197,7 +227,7 @@ class MatchReader:
         elif cursor.take_mark("{"):
             shape = self._pattern()
             if not cursor.take_mark("}"):
-                cursor.fail("expected SEQ, AND, OR or '}'")
+                self._fail_behind_unit("'}'")
         else:
             cursor.fail("expected EVENT ON <stream> { … } or '{'")
         if cursor.here.is_mark("+"):
