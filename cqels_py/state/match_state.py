@@ -20,6 +20,7 @@ from cqels_py.state.ordered_rows import OrderedRows
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 _FIRST_ROOM = 64
+_LEAST_SHRUNK = 4096
 _LEAST_REBUILT = 4096
 """Slots: rebuilding takes 20 µs even if there is little to do."""
 
@@ -125,8 +126,17 @@ class MatchState(StateRecord):
         while True:
             at = kernel.step(self._program.address, self.address, rows, at, ticks, position_ticks, numbers, self._out)
             if at > len(rows):
-                return self._out[: meta.item(kernel.MADE)]
+                break
             self._make_room()
+        if len(self._words) > max(_LEAST_SHRUNK, 8 * (meta.item(kernel.NEXT) - meta.item(kernel.TAIL))):
+            self._shrink()
+        return self._out[: meta.item(kernel.MADE)]
+
+    def _shrink(self) -> None:
+        """Give memory back after a burst: half of the nodes' ring, of which an eighth is in use, and the table's empty slots."""
+        first, following = self._meta.item(kernel.TAIL), self._meta.item(kernel.NEXT)
+        self._nodes = _resized(self._words, first, following, len(self._words) // 2)
+        self._rebuild()
 
     def _make_room(self) -> None:
         """What the kernel has stopped for."""
@@ -135,9 +145,11 @@ class MatchState(StateRecord):
         if meta[kernel.TIED]:
             self._choose()
         elif missing == kernel.NODE_ROOM:
-            self._nodes = _larger_ring(self._words, meta.item(kernel.TAIL), meta.item(kernel.NEXT))
+            self._nodes = _resized(self._words, meta.item(kernel.TAIL), meta.item(kernel.NEXT), 2 * len(self._words))
         elif missing == kernel.TREE_ROOM:
-            self._trees = _larger_ring(self._trees, meta.item(kernel.TREES_TAIL), meta.item(kernel.NEXT_TREE))
+            self._trees = _resized(
+                self._trees, meta.item(kernel.TREES_TAIL), meta.item(kernel.NEXT_TREE), 2 * len(self._trees)
+            )
         elif missing == kernel.TABLE_ROOM:
             self._rebuild()
         else:
@@ -208,10 +220,9 @@ class MatchState(StateRecord):
         return sum(array.nbytes for array in arrays)
 
 
-def _larger_ring(ring: Int64, first: int, following: int) -> Int64:
-    """A ring twice as large with the rows of these numbers."""
-    size = 2 * len(ring)
+def _resized(ring: Int64, first: int, following: int, size: int) -> Int64:
+    """A ring of this size with the rows of these numbers."""
     numbers = np.arange(first, following)
-    larger = np.zeros((size, ring.shape[1]), np.int64)
-    larger[numbers & (size - 1)] = ring[numbers & (len(ring) - 1)]
-    return larger
+    resized = np.zeros((size, ring.shape[1]), np.int64)
+    resized[numbers & (size - 1)] = ring[numbers & (len(ring) - 1)]
+    return resized

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from math import log2
 from random import Random
 
@@ -280,6 +281,17 @@ def test_numbers_of_nodes_may_need_more_than_32_bits(first, words, guarantee):
         assert found == expected
         assert sum(found.values()) > 20
         assert state._meta[kernel.NEXT] > first + 60
+
+
+def test_memory_is_given_back_after_a_burst():
+    text = f"{PREFIX}SELECT ?a ?b ?c {{ MATCH WITHIN 20s {{ {A} SEQ {B} SEQ {C} }} }}"
+    burst = [replace(element(number, "A", x=number, y=0), time=0) for number in range(10_000)]
+    later = [element(number, "ABC"[number % 3], x=0, y=0) for number in range(30, 150)]
+    expected, small = run(text, later, batch=10)
+    found, state = run(text, [*burst, *later], batch=10)
+    assert found == expected
+    assert sum(found.values()) > 500
+    assert state._nodes.nbytes + state._heads.nbytes < 2 * (small._nodes.nbytes + small._heads.nbytes) + (1 << 19)
 
 
 def test_a_live_node_takes_forty_bytes_and_its_values():
