@@ -152,8 +152,12 @@ class MatchState(StateRecord):
             )
         elif missing == kernel.TABLE_ROOM:
             self._rebuild()
+        elif missing == kernel.RUN_ROOM:
+            self._grow_runs()
+        elif missing == kernel.STANDING_ROOM:
+            self._grow_standing()
         else:
-            self._grow()
+            self._grow_output()
 
     def _choose(self) -> None:
         """Of the best matches of an element, which have the same positions, the first in term order is delivered."""
@@ -179,20 +183,24 @@ class MatchState(StateRecord):
         old_oldest, self._oldest = self._oldest, np.zeros(size if self._from_oldest else 1, np.int64)
         kernel.rebuild(self._program.address, self.address, old, old_oldest)
 
-    def _grow(self) -> None:
-        """More room for output, longer runs, and standing matches."""
+    def _grow_output(self) -> None:
         made = self._meta.item(kernel.MADE)
         larger = self._room_for(2 * len(self._out))
         larger[:made] = self._out[:made]
         self._out = larger
+
+    def _grow_runs(self) -> None:
+        """Room for longer runs."""
         self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
         self._pending = np.concatenate([self._pending, np.zeros_like(self._pending)])
         self._bound = np.concatenate([self._bound, np.zeros_like(self._bound)])
         self._best = np.concatenate([self._best, np.zeros_like(self._best)], axis=1)
-        missing = self._meta.item(kernel.STANDING_USED) + len(larger) + 1 - len(self._stand_next)
-        if self._kept and missing > 0:
-            self._stand = np.concatenate([self._stand, np.zeros((missing, self._outputs), np.int64)])
-            self._stand_next = np.concatenate([self._stand_next, np.zeros(missing, np.int64)])
+
+    def _grow_standing(self) -> None:
+        """Room for the matches of the element at hand, and for as many as there are."""
+        more = self._meta.item(kernel.MADE) - self._meta.item(kernel.ELEMENT_MADE) + len(self._stand_next)
+        self._stand = np.concatenate([self._stand, np.zeros((more, self._outputs), np.int64)])
+        self._stand_next = np.concatenate([self._stand_next, np.zeros(more, np.int64)])
 
     def _room_for(self, rows: int) -> Int64:
         return np.empty((rows, kernel.OUT_VALUES + self._outputs), np.int64)

@@ -305,3 +305,10 @@ def test_a_live_node_takes_forty_bytes_and_its_values():
         assert state._nodes.nbytes <= 2 * live * (40 + 8 * state._width)
         assert state._heads.nbytes <= 4 * 6 * live
         assert state._width == 3
+
+
+def test_many_matches_need_no_longer_runs():
+    found, state = chains("ALL", "A" * 60 + "B" * 60 + "C" * 3, f"{A} SEQ {B} SEQ {C}")
+    assert sum(found.values()) == 10_800
+    assert len(state._stack) == 16
+    assert state._heads.nbytes < state._nodes.nbytes < 1 << 15

@@ -75,7 +75,7 @@ NODE, VIA, UNKNOWN, BETTER, PENDING_FROM, STACK_FIELDS = range(6)
 NO_CUT, OF_ABSENT = -1, -2
 FULL = -2
 # MISSING: what there is no room in.
-OUTPUT_ROOM, NODE_ROOM, TABLE_ROOM, TREE_ROOM = range(4)
+OUTPUT_ROOM, RUN_ROOM, STANDING_ROOM, NODE_ROOM, TABLE_ROOM, TREE_ROOM = range(6)
 _ENDLESS = 1 << 62
 MOST_NUMBERS = (1 << 31) - (1 << 20)
 """So many nodes after its BASE, the table is rebuilt."""
@@ -443,9 +443,8 @@ def _enumerate(program, state, tick, made, out):
                     meta[MOST_BETWEEN] = max(meta[MOST_BETWEEN], meta[STEPS])
                     meta[STEPS] = 0
         else:
-            if depth + 1 == len(stack):
-                return np.int64(FULL)
-            if meta[PENDING_USED] + heap.LONGEST > len(pending):
+            if depth + 1 == len(stack) or meta[PENDING_USED] + heap.LONGEST > len(pending):
+                meta[MISSING] = RUN_ROOM
                 return np.int64(FULL)
             depth += 1
             stack[depth, VIA] = _entry_of(nodes, links, number)
@@ -761,6 +760,7 @@ def _keep(state, first, made, out):
     nodes, links, _, meta = _opened(state)
     stand, following = int64_rows(state, STAND), int64s(state, STAND_NEXT)
     if meta[STANDING_USED] + made - first >= len(following):
+        meta[MISSING] = STANDING_ROOM
         return False
     for m in range(first, made):
         place = meta[FREE]
