@@ -398,6 +398,7 @@ def demo_command(
     multiple=True,
     help="Show ratios to an earlier run, by the file of its --json.",
 )
+@click.option("--suite", "rules_suite", metavar="NAME", help="Suite rules: network, traffic or lubm. Default: all.")
 @click.option("--core", metavar="PYTHON", help="Suite patterns: compare with CORE, by a Python 3.13 that has pycer.")
 @click.option("--list", "list_", is_flag=True, help="List the suites and their queries.")
 def bench_command(
@@ -417,15 +418,17 @@ def bench_command(
     plots: Path | None,
     compare: Sequence[Path],
     core: str | None,
+    rules_suite: str | None,
     list_: bool,
 ) -> None:
     """Measure the queries of a benchmark suite.
 
     Measured are throughput, latency and memory; --check compares the answers too. SUITE is srbench or lsbench; or patterns: event
-    patterns (MATCH), which takes --triples, --window, --seed, --json and --core; or bounded: a join without windows by counters,
-    which takes --triples, --seed and --json.
+    patterns (MATCH), which takes --triples, --window, --seed, --json and --core; bounded: a join without windows by counters,
+    which takes --triples, --seed and --json; or rules: temporal rules beside reelay, which takes --suite, --triples, --seed and
+    --json.
     """
-    from cqels_py.cli import bench, bench_bounded, bench_patterns, failures
+    from cqels_py.cli import bench, bench_bounded, bench_patterns, bench_rules, failures
     from cqels_py.cli.job import check_partitions, check_threads
     from cqels_py.suites import report
     from cqels_py.suites.data import folder_for
@@ -439,6 +442,9 @@ def bench_command(
             return
         if suite == bench_bounded.NAME:
             bench_bounded.run(events=triples, seed=seed, json_file=json)
+            return
+        if suite == bench_rules.NAME:
+            bench_rules.run(suite=rules_suite, triples=triples, seed=seed, json_file=json)
             return
         check_partitions(runner, partitions)
         check_threads(runner, threads)
