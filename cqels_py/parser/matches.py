@@ -337,6 +337,6 @@ def _check_absent(pattern: EventPattern, source: Source) -> None:
             if variable in possible and variable not in certain:
                 raise source.refusal(
                     f"NOT EVENT compares ?{variable}, which some matches have no value of: bind it in every branch of OR, "
-                    "or give it another name",
+                    "or write a MATCH for each branch, { MATCH … } UNION { MATCH … }",
                     event.offset,
                 )

@@ -355,3 +355,20 @@ def test_a_match_with_entailment_is_refused():
     text = f"{PREFIX}SELECT ?a {{ MATCH WITHIN 5m {{ {A} }} }}"
     with pytest.raises(UnsupportedQuery, match="MATCH with entailment"):
         cqels.Engine().register(text, entailment="rdfs")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_not_over_a_variable_of_one_branch_is_a_union_of_matches(seed):
+    """As the refusal says; in the branch without the variable, NOT has nothing to compare."""
+    with_k, without = "EVENT ON :s0 { ?a a :A ; :k ?k }", "EVENT ON :s0 { ?a a :B }"
+    absent, last = "EVENT ON :s0 { ?n a :C ; :k ?k ; :v 3 }", "EVENT ON :s0 { ?c a :A ; :v ?v }"
+    with pytest.raises(UnsupportedQuery, match=r"a MATCH for each branch, \{ MATCH … \} UNION \{ MATCH … \}"):
+        parse(
+            f"{PREFIX}SELECT ?a ?c {{ MATCH WITHIN 9s {{ {{ {with_k} OR {without} }} SEQ NOT {absent} SEQ {last} }} }}"
+        )
+    branches = [f"{{ MATCH WITHIN 9s {{ {each} SEQ NOT {absent} SEQ {last} }} }}" for each in (with_k, without)]
+    elements = [each for each in drawn_elements(Random(seed), 60) if str(each.stream) == f"{EX}s0"]
+    results = run_engine(f"{PREFIX}SELECT ?a ?c {{ {' UNION '.join(branches)} }}", elements)
+    expected = [told(f"{PREFIX}SELECT ?a ?c {each}", elements) for each in branches]
+    assert Counter((result.time, result.mapping) for result in results) == expected[0] + expected[1]
+    assert all(expected)
