@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import log2
 from random import Random
 
+import numpy as np
 import pytest
 from rdflib import RDF, Literal, URIRef
 
@@ -14,6 +15,7 @@ import cqels_py as cqels
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.kernels.patterns import runs as kernel
 from cqels_py.kernels.patterns import start_heap as heap
+from cqels_py.state.named_values import restore, values_of
 from tests.engine.test_match import told
 from tests.oracle.naive import Element
 from tests.support.drawn_matches import EX, MatchDrawer, drawn_elements
@@ -312,3 +314,20 @@ def test_many_matches_need_no_longer_runs():
     assert sum(found.values()) == 10_800
     assert len(state._stack) == 16
     assert state._heads.nbytes < state._nodes.nbytes < 1 << 15
+
+
+@pytest.mark.parametrize("guarantee", [False, True])
+def test_a_restored_state_goes_on(guarantee):
+    """Nodes and their links are two views of one memory, also after a restore."""
+
+    def put_back(state):
+        restore(state, {name: np.copy(value) for name, value in values_of(state).items()})
+        assert np.shares_memory(state._nodes, state._links)
+
+    random = Random(9)
+    elements = [element(n, random.choice("ABC"), x=random.randrange(3), y=random.randrange(3)) for n in range(150)]
+    text = LATE_STARTS.replace("WINDOW", "30 EVENTS")
+    for changelog in (False, True):
+        expected, _ = run(text, elements, guarantee=guarantee, changelog=changelog)
+        assert run(text, elements, guarantee=guarantee, changelog=changelog, after_each=put_back)[0] == expected
+    assert expected
