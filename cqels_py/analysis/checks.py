@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from cqels_py.algebra.nodes import ContinuousQuery
 from cqels_py.analysis.regexes import invalid_regexes
+from cqels_py.analysis.rule_mistakes import points_that_should_last, unknown_states
 from cqels_py.analysis.stray_graphs import stray_graphs
 from cqels_py.analysis.unbound import unbound_variables
 from cqels_py.analysis.unseen_aliases import unseen_aliases
@@ -15,4 +16,6 @@ ANALYSES: tuple[Callable[[ContinuousQuery], tuple[str, ...]], ...] = (
     unseen_aliases,
     stray_graphs,
     invalid_regexes,
+    unknown_states,
+    points_that_should_last,
 )

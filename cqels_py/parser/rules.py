@@ -104,6 +104,11 @@ class RulesReader:
             cursor.fail("expected RULE { … } WHERE { … }")
         if not cursor.take_mark("}"):
             line = self._source.place(opened.start).line
+            if cursor.here.is_word("FOR") or cursor.here.is_word("UNTIL"):
+                raise self._source.error(
+                    "how long a head holds stands in front of WHERE: RULE { … } FOR [0s, 5s] WHERE { … }",
+                    cursor.here.start,
+                )
             cursor.fail(f"expected RULE or the '}}' of the RULES that begin in line {line}")
         block.end = cursor.before.end
         block.edits.append((block.end, len(self._source.text), ""))
