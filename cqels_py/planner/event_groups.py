@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
 
 from rdflib import Literal, Variable
 
@@ -61,21 +62,30 @@ class Group:
 def alternatives(group: EventJoin) -> list[EventJoin]:
     """The groups of which a group is the union, without <=, >= and != between times; too many: none at all."""
     times = {event.time for event in group.events}
-    choices = [_choices(condition, times) for condition in group.conditions]
-    count = 1
-    for each in choices:
-        count *= len(each)
-    return [] if count > MOST_ALTERNATIVES else [replace(group, conditions=chosen) for chosen in product(*choices)]
+    rest: list[Expression] = []
+    # Of each pair of times the operators that all of its comparisons allow: a comparison that follows from others adds no group.
+    allowed: dict[tuple[Variable, Variable], tuple[str, ...]] = {}
+    for condition in group.conditions:
+        compared = compared_variables(condition)
+        if compared is None or compared[0] not in times or compared[2] not in times:
+            rest.append(condition)
+            continue
+        left, function, right = compared
+        if (right, left) in allowed:
+            left, function, right = right, _MIRRORED[function], left
+        split = _SPLIT.get(function, (function,))
+        allowed[left, right] = tuple(each for each in allowed.get((left, right), split) if each in split)
+    choices: list[list[tuple[Expression, ...]]] = [
+        [(_comparison(each, pair),) for each in operators] or [(_comparison("<", pair), _comparison(">", pair))]
+        for pair, operators in allowed.items()
+    ]
+    if prod(map(len, choices)) > MOST_ALTERNATIVES:
+        return []
+    return [replace(group, conditions=(*rest, *(c for each in chosen for c in each))) for chosen in product(*choices)]
 
 
-def _choices(condition: Expression, times: set[Variable | None]) -> tuple[Expression, ...]:
-    match condition:
-        case Call(function, (VariableRef(left), VariableRef(right))) if (
-            function in _SPLIT and left in times and right in times
-        ):
-            return tuple(Call(operator, condition.arguments) for operator in _SPLIT[function])
-        case _:
-            return (condition,)
+def _comparison(function: str, pair: tuple[Variable, Variable]) -> Expression:
+    return Call(function, (VariableRef(pair[0]), VariableRef(pair[1])))
 
 
 def prepared(group: EventJoin) -> Group:
