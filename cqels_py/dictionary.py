@@ -105,6 +105,11 @@ class Dictionary:
         self._documents += 1
         return self._documents
 
+    def number_documents_anew(self) -> None:
+        """Give the next document the first number again: for sources that are opened again, in the order of the first time, so that
+        their blank nodes get the same ids."""
+        self._documents = 0
+
     def encode(
         self, terms: Sequence[str | None], *, scope: int = 0, scopes: npt.NDArray[np.int64] | None = None
     ) -> Ids:

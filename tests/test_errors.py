@@ -27,6 +27,7 @@ CODES = {
     "MissingExtra": "CQ-EXTRA",
     "RunError": "CQ-RUN",
     "DamagedFile": "CQ-DAMAGED",
+    "StorageError": "CQ-STORAGE",
 }
 """Codes are a promise: a line here is added, never changed."""
 

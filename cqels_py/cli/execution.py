@@ -7,8 +7,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +19,12 @@ from cqels_py.cli.progress import Pace, Progress, omissions, reports
 from cqels_py.errors import UnsupportedQuery, UsageError
 
 if TYPE_CHECKING:
+    from cqels_py.cli.checkpointing import RunCheckpoint
     from cqels_py.engine.compile import CompiledQuery
     from cqels_py.engine.engine import Engine, Query
     from cqels_py.runners.protocol import QueryRun
     from cqels_py.runners.statistics import Statistics
+    from cqels_py.state.named_values import NamedValues
 
 _ABSENT = "absent: static data of {}, taken for empty here; cqels run needs it: --static-graph {}=FILE"
 
@@ -87,12 +89,20 @@ class Execution:
             arguments.check_streams(job.streams, plan.streams)
             arguments.check_maps(job.maps, job.streams)
         # The table shows the answer, which takes both signs to rebuild.
-        open_run = _on_spark if job.runner == "spark" else LocalRun
-        self._run: QueryRun = open_run(job, compiled, job.changelog or format_ == "table", cleanup)
+        wanted = job.changelog or format_ == "table"
+        self._checkpoint: RunCheckpoint | None = None
+        self._run: QueryRun
+        if job.checkpoint is not None:
+            self._checkpoint, self._run = _with_checkpoint(job, compiled, wanted, cleanup)
+        else:
+            open_run = _on_spark if job.runner == "spark" else LocalRun
+            self._run = open_run(job, compiled, wanted, cleanup)
         plan = self._run.plan
         for warning in plan.warnings:
             failures.say(f"warning: {warning}")
-        self._writer = output.open_writer(format_, job.output, job.title, self._run.dictionary, plan, cleanup)
+        self._writer = output.open_writer(
+            format_, job.output, job.title, self._run.dictionary, plan, cleanup, self._length
+        )
         self._sink = LimitedSink(self._writer, job.limit, self._run.stop)
         self._progress = Progress(self._writer.show, held_back=job.speed is not None)
         self._pace = Pace(job.speed) if job.speed else None
@@ -103,13 +113,40 @@ class Execution:
         self._run.write_to(self._sink)
         sources = {iri: _source(job, source) for iri, source in job.streams.items() if iri in plan.streams}
         times = dict.fromkeys(sources, job.time_predicate) if job.time_predicate else {}
-        maps = {"maps": {iri: file for iri, file in job.maps.items() if iri in sources}} if job.maps else {}
+        more: dict[str, Any] = (
+            {"maps": {iri: file for iri, file in job.maps.items() if iri in sources}} if job.maps else {}
+        )
+        threads = job.threads
+        if self._checkpoint is not None:
+            # With a second thread, the dictionary would change while it is written.
+            more["skip"], threads = self._checkpoint.elements, 1
+            self._checkpoint.begin(self._save)
         try:
-            self._run.run(sources, time_predicates=times, progress=self._look, threads=job.threads, **maps)
+            self._run.run(sources, time_predicates=times, progress=self._look, threads=threads, **more)
+            if self._checkpoint is not None:
+                self._checkpoint.save(self._writer.commit(), self._run.statistics.elements, {}, finished=True)
+        except KeyboardInterrupt:
+            if self._checkpoint is not None:
+                # If the engine is in the middle of a step, the last snapshot counts.
+                with suppress(UsageError):
+                    self._save()
+            raise
         except LimitReached:
             pass
         finally:
             self._finish(self._run.statistics)
+
+    @property
+    def _length(self) -> int | None:
+        """The length of the output after which the run continues, if it does."""
+        return None if self._checkpoint is None else self._checkpoint.length
+
+    def _save(self) -> None:
+        """Save a snapshot, with the length of the output to which it belongs."""
+        assert self._checkpoint is not None
+        assert isinstance(self._run, LocalRun)
+        state = self._run.state()
+        self._checkpoint.save(self._writer.commit(), self._run.statistics.elements, state)
 
     def _look(self, statistics: Statistics) -> None:
         if self._sink.full:
@@ -117,6 +154,8 @@ class Execution:
         self._progress.update(statistics)
         if self._pace is not None:
             self._pace.wait(statistics.event_time)
+        if self._checkpoint is not None and self._checkpoint.due:
+            self._save()
 
     def _finish(self, statistics: Statistics) -> None:
         self._writer.close(self._progress.line(statistics))
@@ -131,13 +170,20 @@ class Execution:
 class LocalRun:
     """In an engine, in this process."""
 
-    def __init__(self, job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitStack) -> None:
+    def __init__(
+        self,
+        job: Job,
+        compiled: CompiledQuery,
+        changelog: bool,
+        cleanup: ExitStack,
+        restored: Mapping[str, NamedValues] | None = None,
+    ) -> None:
         from cqels_py.kernels.compiler.prepare import only_when_called
 
         _prepare(job, compiled)
         # Registered in a program, a query would also need the kernels of pushes.
         with only_when_called():
-            self._engine, self._query = _register(job, compiled, changelog)
+            self._engine, self._query = _register(job, compiled, changelog, restored=restored)
         if job.metrics is not None:
             from cqels_py.engine.metrics import metrics_served
 
@@ -151,6 +197,12 @@ class LocalRun:
     @property
     def statistics(self) -> Statistics:
         return self._engine.statistics
+
+    def state(self) -> dict[str, NamedValues]:
+        """The state between two batches, to be written before the next one."""
+        from cqels_py.engine.saved_run import saved
+
+        return saved(self._engine, self._query)
 
     def stop(self) -> None:
         self._engine.unregister(self._query)
@@ -237,8 +289,26 @@ def _check_memory(job: Job, compiled: CompiledQuery) -> None:
         raise UnsupportedQuery(f"--max-memory {job.max_memory} refuses the query. memory: {memory}")
 
 
-def _register(job: Job, compiled: CompiledQuery, changelog: bool, empty: Sequence[str] = ()) -> tuple[Engine, Query]:
-    """An engine with the job's query. `empty`: graphs that are to have no data."""
+def _with_checkpoint(
+    job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitStack
+) -> tuple[RunCheckpoint, LocalRun]:
+    """The checkpoint of the job, and its run, with the state from there if there is one."""
+    from cqels_py.cli import checkpointing
+
+    checkpointing.check(job, compiled.plan)
+    checkpoint = checkpointing.RunCheckpoint(job, cleanup)
+    return checkpoint, LocalRun(job, compiled, changelog, cleanup, checkpoint.restored)
+
+
+def _register(
+    job: Job,
+    compiled: CompiledQuery,
+    changelog: bool,
+    empty: Sequence[str] = (),
+    restored: Mapping[str, NamedValues] | None = None,
+) -> tuple[Engine, Query]:
+    """An engine with the job's query. `empty`: graphs that are to have no data. `restored`: the state to continue from."""
+    from cqels_py.engine import saved_run
     from cqels_py.engine.engine import Engine
 
     engine = Engine(
@@ -250,6 +320,10 @@ def _register(job: Job, compiled: CompiledQuery, changelog: bool, empty: Sequenc
         contexts=job.contexts,
         rejects=job.rejects,
     )
+    if job.checkpoint is not None:
+        saved_run.process_at_once(engine)
+    if restored is not None:
+        saved_run.restore_engine(engine, restored)
     query = engine.register(
         compiled,
         static=list(job.static),
@@ -257,4 +331,6 @@ def _register(job: Job, compiled: CompiledQuery, changelog: bool, empty: Sequenc
         changelog=changelog,
         entailment=job.entailment,
     )
+    if restored is not None:
+        saved_run.restore_query(query, restored)
     return engine, query

@@ -17,6 +17,7 @@ class Job:
 
     `streams`: by IRI files, "-" or iterables of record batches. `static` are files, or N-Triples text. `announce`: report the
     compilation of kernels also without a terminal. `max_memory` "constant" or "window": a query that keeps more is refused.
+    `checkpoint`: the folder of snapshots, one `every` so many microseconds.
     """
 
     text: str = ""
@@ -48,6 +49,8 @@ class Job:
     max_memory: str | None = None
     rejects: Path | None = None
     metrics: int | None = None
+    checkpoint: Path | None = None
+    every: int = 10_000_000
 
 
 def check_partitions(runner: str, partitions: int | None) -> None:

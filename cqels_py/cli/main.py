@@ -186,6 +186,15 @@ maps = click.option(
     help="Serve metrics for Prometheus at this port of 127.0.0.1 (0: one that is free) while the run lasts.",
 )
 @click.option(
+    "--checkpoint",
+    metavar="DIR",
+    type=_FILE,
+    help="Keep the state in this folder: the same command continues there after the process has ended, however it ended.",
+)
+@click.option(
+    "--every", metavar="DURATION", default="10s", help="With --checkpoint: the time between two snapshots of the state."
+)
+@click.option(
     "--log-format",
     type=click.Choice(("text", "json")),
     default="text",
@@ -218,6 +227,8 @@ def run_command(
     max_memory: str | None,
     rejects: Path | None,
     metrics: int | None,
+    checkpoint: Path | None,
+    every: str,
     log_format: str,
 ) -> None:
     """Run a query over streams until they end.
@@ -260,6 +271,8 @@ def run_command(
             max_memory=max_memory,
             rejects=rejects,
             metrics=metrics,
+            checkpoint=checkpoint,
+            every=arguments.duration("--every", every),
         )
         files.check(job)
     with failures.logged_as(log_format):

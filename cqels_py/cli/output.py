@@ -93,12 +93,24 @@ def check_signs(form: str, reports: str, changelog: bool) -> None:
 
 
 def open_writer(
-    format_: str, path: Path | None, title: str, dictionary: Dictionary, plan: Plan, cleanup: ExitStack
+    format_: str,
+    path: Path | None,
+    title: str,
+    dictionary: Dictionary,
+    plan: Plan,
+    cleanup: ExitStack,
+    length: int | None = None,
 ) -> Writer:
-    """A writer to `path` or standard output; files are closed by `cleanup`."""
+    """A writer to `path` or standard output; files are closed by `cleanup`. `length`: continue the file after so many bytes."""
     if format_ == "table":
         return _table(path, title, dictionary, plan, cleanup)
-    return SinkWriter(format_, _open(path, cleanup), path, dictionary, plan, _status_line(path, cleanup))
+    file = _open(path, cleanup, "w" if length is None else "r+")
+    writer = SinkWriter(format_, file, path, dictionary, plan, _status_line(path, cleanup))
+    if length is not None:
+        # The sink has written its heading over the same one.
+        file.seek(length)
+        file.truncate()
+    return writer
 
 
 class SinkWriter:
@@ -167,11 +179,11 @@ def _order(plan: Plan) -> tuple[tuple[str, bool], ...]:
     return tuple(each for each in node.order if each[0] in plan.variables)
 
 
-def _open(path: Path | None, cleanup: ExitStack) -> IO[str]:
+def _open(path: Path | None, cleanup: ExitStack, mode: str = "w") -> IO[str]:
     if path is None:
         return sys.stdout
     try:
-        file = path.open("w", encoding="utf-8", newline="")
+        file = path.open(mode, encoding="utf-8", newline="")
     except OSError as error:
         raise UsageError(f"--output: cannot write {path}: {error.strerror}") from None
     cleanup.callback(_close, file, path)

@@ -507,6 +507,7 @@ class Engine:
         maps: Mapping[str, Any] | None = None,
         progress: Callable[[Statistics], None] | None = None,
         threads: int | None = None,
+        skip: int = 0,
     ) -> Statistics:
         """Read the sources, one for each stream that a query reads, to their ends, merged by time; then finish.
 
@@ -515,7 +516,8 @@ class Engine:
         one; without it, 2 where that pays. `time_predicates`: of streams whose elements carry their times, where no query says so
         (`@ :predicate`). `maps`: by streams, how rows and JSON objects that are no RDF become elements: a file with a CONSTRUCT over
         the columns, or with a JSON-LD context (.jsonld, .json), or a `Mapping`. `progress` is called with the statistics after each
-        batch. An exception of it, or of a subscriber, ends the reading; the engine remains usable.
+        batch. An exception of it, or of a subscriber, ends the reading; the engine remains usable. `skip`: so many elements of the
+        merged sources are left out at the beginning, since the state that the engine was restored from has them already.
         """
         self._steps.check_open()
         sources = by_iri(sources, "the argument of run", "source")
@@ -534,7 +536,7 @@ class Engine:
             if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
                 raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
             merged = TimeMerge(readers)
-            self._read(merged, second, progress)
+            self._read(merged, second, progress, skip)
             self.finish()
             merged.commit()
         return self.statistics
@@ -552,7 +554,9 @@ class Engine:
         if self._merged is not None:
             self._merged.commit()
 
-    def _read(self, merged: TimeMerge, second: ReadAhead | None, progress: Callable[[Statistics], None] | None) -> None:
+    def _read(
+        self, merged: TimeMerge, second: ReadAhead | None, progress: Callable[[Statistics], None] | None, skip: int
+    ) -> None:
         """Process the elements of the sources, merged by time."""
         batch = NOTHING
 
@@ -567,6 +571,10 @@ class Engine:
             for batch in merged if second is None else second.read(merged):
                 for start in range(0, len(batch), self._batch or len(batch)):
                     end = min(len(batch), start + (self._batch or len(batch)))
+                    if skip:
+                        # States are taken between two parts.
+                        skip -= end - start
+                        continue
                     self._process_part(slice_elements(batch, start, end))
                     if progress is not None:
                         progress(self.statistics)

@@ -221,6 +221,11 @@ class LocalRunner(Runner):
             counters.event_time = complete.time.item(-1)
             self._process(self._waiting.add(complete))
 
+    def process_at_once(self) -> None:
+        """From now on no elements wait for the boundary of a window: so a step does not depend on when states are taken."""
+        self.process_waiting()
+        self._may_wait = False
+
     @property
     def is_waiting(self) -> bool:
         """Are there elements that wait for the boundary of a window?"""

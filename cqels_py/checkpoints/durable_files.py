@@ -1,0 +1,45 @@
+"""The file operations of checkpoints on a local disk. All of them are here, so that tests can let each of them fail."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cqels_py.checkpoints.store import sync_folder
+from cqels_py.errors import CqelsError
+
+
+class StorageError(CqelsError):
+    """A checkpoint cannot be written or read: a full disk, a folder without permission, a damaged file."""
+
+    code = "CQ-STORAGE"
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Write a file, and sync its content."""
+    with path.open("wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def rename(path: Path, to: Path) -> None:
+    """Give a file another name; one of that name is replaced."""
+    path.rename(to)
+
+
+def sync_entries(folder: Path) -> None:
+    """Sync the entries of a folder."""
+    sync_folder(folder)
+
+
+def remove(path: Path) -> None:
+    """Remove a file if it is there."""
+    path.unlink(missing_ok=True)
+
+
+def cut(path: Path, length: int) -> None:
+    """Cut a file to this length, and sync it."""
+    with path.open("r+b") as file:
+        file.truncate(length)
+        os.fsync(file.fileno())

@@ -1,0 +1,161 @@
+"""`--checkpoint`: a run that continues where it was when its process ended."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from cqels_py.checkpoints import durable_files
+from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.checkpoints.objects import LocalStore
+from cqels_py.checkpoints.snapshots import Snapshots, locked
+from cqels_py.cli import failures
+from cqels_py.cli.job import Job
+from cqels_py.errors import UnsupportedQuery, UsageError
+from cqels_py.formats.compression import local_path
+from cqels_py.plan.nodes import VolatileColumn
+from cqels_py.sources.stdin import STANDARD_INPUT
+
+if TYPE_CHECKING:
+    from cqels_py.plan.nodes import Plan
+    from cqels_py.state.named_values import NamedValues
+
+_RUN = "run"
+_CUT = ("json", "csv", "tsv")
+"""Formats of output whose files can be cut to a former length and continued."""
+
+
+class RunCheckpoint:
+    """The folder of a run's snapshots, locked. `restored`: the state to continue from; None: the run is a new one.
+
+    Exit if the run of the checkpoint has ended; UsageError if it was a run of something else.
+    """
+
+    def __init__(self, job: Job, cleanup: ExitStack) -> None:
+        assert job.checkpoint is not None
+        assert job.output is not None
+        self._output = job.output
+        self._every = job.every / 1_000_000
+        cleanup.enter_context(locked(job.checkpoint))
+        self._snapshots = Snapshots(LocalStore(job.checkpoint))
+        self._identity = dict(_identity(job))
+        self.restored = self._loaded(job.checkpoint)
+        self._due = 0.0
+
+    @property
+    def elements(self) -> int:
+        """The number of elements that the restored state has taken in."""
+        return 0 if self.restored is None else cast(int, self.restored[_RUN]["elements"])
+
+    @property
+    def length(self) -> int | None:
+        """The length of the output to which the restored state belongs; None for a new run."""
+        return None if self.restored is None else cast(int, self.restored[_RUN]["output"])
+
+    def begin(self, save: Callable[[], None]) -> None:
+        """Save the state before the first result of a new run."""
+        if self.restored is None:
+            save()
+            durable_files.sync_entries(self._output.absolute().parent)
+        # The arrays have been copied into the engine.
+        self.restored = None
+        self._due = time.monotonic() + self._every
+
+    @property
+    def due(self) -> bool:
+        """Is it time for the next snapshot?"""
+        return time.monotonic() >= self._due
+
+    def save(self, length: object, elements: int, state: Mapping[str, NamedValues], *, finished: bool = False) -> None:
+        """Save a state after so many elements; the output has been synced with this length."""
+        run: NamedValues = {
+            "output": cast(int, length),
+            "elements": elements,
+            "finished": finished,
+            "identity": json.dumps(self._identity),
+        }
+        self._snapshots.save({_RUN: run, **state})
+        self._due = time.monotonic() + self._every
+
+    def _loaded(self, folder: Path) -> dict[str, NamedValues] | None:
+        state = self._snapshots.load()
+        for message in self._snapshots.damaged:
+            failures.say(f"warning: {message}; the one before it is")
+        if state is None:
+            return None
+        found = json.loads(str(state[_RUN]["identity"]))
+        names = dict.fromkeys([*found, *self._identity])
+        if differing := [name for name in names if found.get(name) != self._identity.get(name)]:
+            raise UsageError(
+                f"--checkpoint: {folder} is that of another run, which differs in: {', '.join(differing)}. Give the same command, "
+                "or name another folder"
+            )
+        if state[_RUN]["finished"]:
+            failures.say(f"the run of {folder} has ended, and its results are in {self._output}: nothing is left to do")
+            raise failures.Exit(failures.DONE)
+        self._check_output(cast(int, state[_RUN]["output"]))
+        return state
+
+    def _check_output(self, length: int) -> None:
+        size = self._output.stat().st_size if self._output.is_file() else None
+        if size is None or size < length:
+            found = "is missing" if size is None else f"has {size} bytes"
+            raise StorageError(
+                f"the output {self._output} {found}, where the checkpoint has written {length} bytes. To start again, remove the "
+                "folder of the checkpoint"
+            )
+
+
+def check(job: Job, plan: Plan) -> None:
+    """UsageError or UnsupportedQuery for a run that would not continue exactly."""
+    for refused, reason in _refusals(job):
+        if refused:
+            raise UsageError(f"--checkpoint {reason}")
+    if any(isinstance(column, VolatileColumn) for column in plan.added):
+        raise UnsupportedQuery(
+            "--checkpoint: UUID, STRUUID, RAND and BNODE would have other values when results are made again; leave them out, or "
+            "run without --checkpoint"
+        )
+
+
+def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
+    yield job.runner == "spark", "is for the local runner"
+    yield job.output is None, "needs --output FILE: standard output cannot be cut to what the last checkpoint has"
+    yield (
+        job.output is not None and job.output.exists() and not job.output.is_file(),
+        f"needs an output that can be cut, and {job.output} is no regular file; name a file",
+    )
+    yield job.format not in _CUT, f"writes {', '.join(_CUT)}, not {job.format}; choose one of these with --format"
+    yield job.limit is not None, "cannot count results for --limit across runs; leave one of them out"
+    yield job.rejects is not None, "cannot continue the file of --rejects; leave one of them out"
+    yield job.on_error == "skip", "cannot tell skipped input from one run to the next; leave --on-error skip out"
+    yield job.threads == 2, "reads with one thread; leave --threads 2 out"
+    for source in job.streams.values():
+        again = source != STANDARD_INPUT and local_path(source).is_file()
+        yield not again, f"needs files, which can be read again, and {source} cannot; write it to a file first"
+
+
+def _identity(job: Job) -> Iterator[tuple[str, str]]:
+    """Everything that decides about the bytes of the output, by the names under which a difference is told."""
+    assert job.output is not None
+    yield "the query", job.text
+    yield "--stream", json.dumps(list(job.streams.items()))
+    for source in job.streams.values():
+        status = local_path(source).stat()
+        yield f"size or modification time of {source}", f"{status.st_size} {status.st_mtime_ns}"
+    yield "--static", json.dumps([_digest(Path(str(path))) for path in job.static])
+    for option, files in (("--static-graph", job.static_graphs), ("--context", job.contexts), ("--map", job.maps)):
+        yield option, json.dumps([(iri, _digest(Path(path))) for iri, path in files.items()])
+    yield "--output", str(job.output.resolve())
+    for option in ("format", "changelog", "lateness", "entailment", "time_predicate", "blank_nodes", "batch"):
+        yield f"--{option.replace('_', '-')}", str(getattr(job, option))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()

@@ -1,0 +1,267 @@
+"""`cqels run --checkpoint`: wherever a run is cut off, the same command completes it, byte for byte.
+
+Each operation on the files of a checkpoint is a moment at which a run is cut off, before it or in the middle of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from cqels_py.checkpoints import durable_files
+from cqels_py.cli.main import main
+from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, row
+
+PREFIX = "PREFIX : <http://ex.org/> SELECT"
+ONE, TWO = "STREAM :s", "STREAM :t"
+QUERIES = {
+    "join": f"{PREFIX} * {{ {ONE} [RANGE 6s] {{ ?s :v ?v }} {TWO} [COUNT 4] {{ ?s :v ?w }} }}",
+    "aggregate": f"{PREFIX} ?s (SUM(?v) AS ?n) (AVG(?v) AS ?a) (MIN(?v) AS ?m) {{ {ONE} [RANGE 7s] {{ ?s :v ?v }} "
+    f"{TWO} [RANGE 4s] {{ ?s :v ?w }} }} GROUP BY ?s",
+    "step": f"{PREFIX} ?s (COUNT(*) AS ?n) {{ {ONE} [RANGE 10s STEP 5s] {{ ?s :v ?v }} {TWO} [RANGE 10s STEP 5s] {{ ?s :v ?w }} }} "
+    "GROUP BY ?s",
+    "path": f"{PREFIX} ?a ?b {{ {ONE} [COUNT 6] {{ ?a :v+ ?b }} {TWO} [COUNT 2] {{ ?a :v ?c }} }}",
+    "top": f"{PREFIX} ?s ?v {{ {ONE} [COUNT 6] {{ ?s :v ?v }} {TWO} [COUNT 3] {{ ?s :v ?w }} }} ORDER BY DESC(?v) ?s LIMIT 2",
+    "negation": f"{PREFIX} * {{ {ONE} [COUNT 5] {{ ?s :v ?v }} MINUS {{ {TWO} [COUNT 3] {{ ?s :v ?w }} }} }}",
+    "distinct": f"{PREFIX} DISTINCT ?s {{ {ONE} [COUNT 5 PARTITION BY ?s] {{ ?s :v ?v }} {TWO} [COUNT 3] {{ ?s :v ?w }} }}",
+}
+
+
+class Crash(BaseException):
+    """The process has ended here."""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """Two streams with the same times now and then, literals, IRIs and blank nodes."""
+    random = Random(5)
+    found = []
+    for name in ("s", "t"):
+        path = tmp_path / f"{name}.csv"
+        values = ["1", "2", "3", "<http://ex.org/a>", "<http://ex.org/b>", "_:n"]
+        lines = [row(second // 2, random.choice("abc"), random.choice(values)) for second in range(1, 25)]
+        path.write_text(HEADER + "".join(lines))
+        found.append(path)
+    return found
+
+
+def command(query: str, files: list[Path], output: Path, checkpoint: Path, *more: str) -> list[str]:
+    streams = [f"--stream=http://ex.org/{path.stem}={path}" for path in files]
+    options = ["--changelog", "--every", "0s", "--batch", "5", "-o", str(output), "--checkpoint", str(checkpoint)]
+    return ["run", "-q", query, *streams, *options, *more]
+
+
+class Faults:
+    """Lets the operation with a number fail; without a number it counts them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fail: Callable[[str, tuple[Any, ...]], None]) -> None:
+        self.count, self.at = 0, -1
+        for name in ("write_synced", "rename", "sync_entries", "remove"):
+            monkeypatch.setattr(durable_files, name, self._faulty(name, getattr(durable_files, name), fail))
+
+    def _faulty(
+        self, name: str, operation: Callable[..., None], fail: Callable[[str, tuple[Any, ...]], None]
+    ) -> Callable[..., None]:
+        def operate(*arguments: Any) -> None:
+            self.count += 1
+            if self.count == self.at:
+                fail(name, arguments)
+            operation(*arguments)
+
+        return operate
+
+
+def crash(name: str, arguments: tuple[Any, ...]) -> None:
+    if name == "write_synced":
+        path, data = arguments
+        path.write_bytes(data[: len(data) // 2])
+    raise Crash
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_run_that_is_cut_off_anywhere_is_completed(
+    name: str, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = Faults(monkeypatch, crash)
+    whole = tmp_path / "whole.json"
+    assert main(command(QUERIES[name], files, whole, tmp_path / "whole")) == 0
+    operations = faults.count
+    assert operations > 20
+    assert whole.read_text().count("\n") > 5
+    for at in range(1, operations + 1, 5 if name == "join" else 17):
+        output, checkpoint = tmp_path / f"{at}.json", tmp_path / f"{at}"
+        faults.count, faults.at = 0, at
+        with pytest.raises(Crash):
+            main(command(QUERIES[name], files, output, checkpoint))
+        # Once more, in the middle of what is left.
+        faults.count, faults.at = 0, 9
+        try:
+            main(command(QUERIES[name], files, output, checkpoint))
+        except Crash:
+            faults.at = -1
+            assert main(command(QUERIES[name], files, output, checkpoint)) == 0
+        assert output.read_bytes() == whole.read_bytes(), at
+
+
+def cut_off(
+    files: list[Path], output: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch, at: int = 20
+) -> list[str]:
+    """The command of a run that was cut off."""
+    arguments = command(QUERIES["join"], files, output, checkpoint)
+    with monkeypatch.context() as patch:
+        Faults(patch, crash).at = at
+        with pytest.raises(Crash):
+            main(arguments)
+    return arguments
+
+
+def test_a_damaged_snapshot_is_replaced_by_the_one_before(
+    cqels: Cqels, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, output, checkpoint = tmp_path / "whole.json", tmp_path / "out.json", tmp_path / "checkpoint"
+    cqels(*command(QUERIES["join"], files, whole, tmp_path / "whole"))
+    arguments = cut_off(files, output, checkpoint, monkeypatch)
+    *_, last = sorted(checkpoint.glob("*.snapshot"))
+    data = bytearray(last.read_bytes())
+    data[len(data) // 2] ^= 1
+    last.write_bytes(data)
+    finished = cqels(*arguments)
+    assert "is damaged: its digest does not fit" in finished.err
+    assert finished.status == 0
+    assert output.read_bytes() == whole.read_bytes()
+
+
+def test_without_an_intact_snapshot_nothing_runs(
+    cqels: Cqels, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = cut_off(files, tmp_path / "out.json", tmp_path / "checkpoint", monkeypatch)
+    for path in (tmp_path / "checkpoint").glob("*.snapshot"):
+        path.write_bytes(path.read_bytes()[:-1])
+    finished = cqels(*arguments)
+    assert finished.status == 1
+    assert "no snapshot can be read" in finished.err
+
+
+def test_a_full_disk_ends_the_run_and_it_can_go_on_later(
+    cqels: Cqels, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(name: str, arguments: tuple[Any, ...]) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    whole, output = tmp_path / "whole.json", tmp_path / "out.json"
+    cqels(*command(QUERIES["join"], files, whole, tmp_path / "whole"))
+    arguments = command(QUERIES["join"], files, output, tmp_path / "checkpoint")
+    with monkeypatch.context() as patch:
+        Faults(patch, full).at = 17
+        finished = cqels(*arguments)
+    assert finished.status == 1
+    assert "No space left on device" in finished.err
+    assert cqels(*arguments).status == 0
+    assert output.read_bytes() == whole.read_bytes()
+
+
+def test_a_run_that_has_ended_says_so_and_touches_nothing(cqels: Cqels, files: list[Path], tmp_path: Path) -> None:
+    output = tmp_path / "out.csv"
+    arguments = command(QUERIES["join"], files, output, tmp_path / "checkpoint")
+    cqels(*arguments)
+    before = output.stat().st_mtime_ns, output.read_bytes()
+    finished = cqels(*arguments)
+    assert finished.status == 0
+    assert "has ended" in finished.err
+    assert (output.stat().st_mtime_ns, output.read_bytes()) == before
+
+
+def test_another_command_is_refused_with_what_differs(
+    cqels: Cqels, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = cut_off(files, tmp_path / "out.json", tmp_path / "checkpoint", monkeypatch)
+    changed = [*arguments, "--lateness", "2s"]
+    changed[2] = QUERIES["step"]
+    finished = cqels(*changed)
+    assert finished.status == 2
+    assert "differs in: the query, --lateness. " in finished.err
+    with files[0].open("a") as file:
+        file.write(row(100, "a", "1"))
+    finished = cqels(*arguments)
+    assert finished.status == 2
+    assert f"size or modification time of {files[0]}" in finished.err
+
+
+def test_an_output_that_was_removed_is_refused(
+    cqels: Cqels, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "out.csv"
+    arguments = cut_off(files, output, tmp_path / "checkpoint", monkeypatch)
+    output.unlink()
+    finished = cqels(*arguments)
+    assert finished.status == 1
+    assert "is missing" in finished.err
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ((), "needs --output FILE"),
+        (("-o", "/dev/null", "--format", "json"), "is no regular file"),
+        (("-o", "x.json", "--limit", "3"), "--limit"),
+        (("-o", "x.json", "--on-error", "skip"), "--on-error"),
+        (("-o", "x.json", "--rejects", "y"), "--rejects"),
+        (("-o", "x.json", "--threads", "2"), "--threads"),
+    ],
+)
+def test_what_could_not_go_on_exactly_is_refused(
+    cqels: Cqels, stream: Path, tmp_path: Path, options: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "--checkpoint", tmp_path / "c", *options)
+    assert finished.status == 2
+    assert reason in finished.err
+    assert not (tmp_path / "c").exists()
+
+
+def test_standard_input_and_random_values_are_refused(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
+    out = ["-o", tmp_path / "x.json", "--checkpoint", tmp_path / "c"]
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}=-", *out)
+    assert "needs files, which can be read again" in finished.err
+    window = "FROM NAMED WINDOW <urn:w> ON <http://ex.org/s> [RANGE PT10S STEP PT1S]"
+    text = f"REGISTER RSTREAM <urn:o> AS SELECT ?s (RAND() AS ?r) {window} WHERE {{ WINDOW <urn:w> {{ ?s ?p ?o }} }}"
+    finished = cqels("run", "-q", text, "--stream", f"{STREAM}={stream}", *out)
+    assert "UUID, STRUUID, RAND and BNODE" in finished.err
+
+
+def test_one_process_uses_a_checkpoint(cqels: Cqels, files: list[Path], tmp_path: Path) -> None:
+    from cqels_py.checkpoints.snapshots import locked
+
+    with locked(tmp_path / "checkpoint"):
+        finished = cqels(*command(QUERIES["join"], files, tmp_path / "x.json", tmp_path / "checkpoint"))
+    assert finished.status == 2
+    assert "another process uses" in finished.err
+
+
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_is_killed_is_followed_by_one_that_completes_it(
+    signum: signal.Signals, files: list[Path], tmp_path: Path
+) -> None:
+    lines = [row(second / 10, "abc"[second % 3], str(second % 17)) for second in range(1, 6000)]
+    files[0].write_text(HEADER + "".join(lines))
+    files[1].write_text(HEADER + "".join(lines))
+    whole, output, checkpoint = tmp_path / "whole.json", tmp_path / "out.json", tmp_path / "checkpoint"
+    assert main(command(QUERIES["aggregate"], files, whole, tmp_path / "whole")) == 0
+    arguments = [sys.executable, "-m", "cqels_py", *command(QUERIES["aggregate"], files, output, checkpoint)]
+    process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
+    while process.poll() is None and len(list(checkpoint.glob("*2?.snapshot"))) < 1:
+        time.sleep(0.005)
+    process.send_signal(signum)
+    assert process.wait() == (-9 if signum == signal.SIGKILL else 143)
+    assert subprocess.run(arguments, check=False, capture_output=True).returncode == 0
+    assert output.read_bytes() == whole.read_bytes()
