@@ -31,7 +31,15 @@ from cqels_py.planner.event_groups import (
     maybe_unbound,
     prepared,
 )
-from cqels_py.planner.event_sets import MOST_SOURCES, GroupFacts, KeptVariable, SourceFacts, WaitingSet, waiting_sets
+from cqels_py.planner.event_sets import (
+    IN_RESULT,
+    MOST_SOURCES,
+    GroupFacts,
+    KeptVariable,
+    SourceFacts,
+    WaitingSet,
+    waiting_sets,
+)
 from cqels_py.planner.expressions import compile_expression
 from cqels_py.planner.matches import planned_event
 from cqels_py.planner.number_ranges import Order, Ranges
@@ -83,6 +91,7 @@ class _Decider:
         outside = [v for condition in self._compared.others for v in expression_variables(condition)]
         every = frozenset().union(*(source.variables for source in group.sources))
         self._every = frozenset(map(str, every))
+        self._needed = frozenset(map(str, needed))
         self._output = tuple(sorted({str(v) for v in (*needed, *outside) if v in every}))
 
     def decide(self) -> Decision:
@@ -273,7 +282,9 @@ class _Decider:
         mine = next(s for s in each.sources if name in self._variables(s))
         others = [s for s in range(len(self._group.sources)) if s not in each.sources]
         waits = f"{self._name(mine)} may wait for {' and '.join(map(self._name, others))}"
-        why, which = " and ".join(reasons), self._set_text(each.sources)
+        shown = name in self._needed
+        why = " and ".join(_IN_CONDITION if each == IN_RESULT and not shown else each for each in reasons)
+        which = self._set_text(each.sources)
         return f"memory grows with {self._name(mine)}: ?{name} {why}, and {waits} (set {which})"
 
     def _repair(self, variables: list[str], sources: list[int]) -> str:
@@ -463,6 +474,9 @@ def _time_text(name: str) -> str:
     return f"?{name} is the time of an element: each is new, so the rows can never be bounded; leave it out, or use MATCH WITHIN"
 
 
+_IN_CONDITION = (
+    "is read by a FILTER over whole results (a comparison by order is one, unless one side has integers only)"
+)
 _TURNED = {"<": ">", "<=": ">=", "=": "=", "!=": "!="}
 
 

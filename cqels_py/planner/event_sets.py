@@ -19,6 +19,8 @@ from cqels_py.planner.number_ranges import Order, Ranges
 
 MOST_SOURCES = 8
 
+IN_RESULT = "is in the result"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
@@ -152,7 +154,7 @@ def _kept(
         if name in facts.counts:
             count = facts.counts[name]
         else:
-            reasons += ["is in the result"] if name in facts.output else []
+            reasons += [IN_RESULT] if name in facts.output else []
             reasons += [f"is joined with {name_of(each)}" for each in partners]
     if orders:
         lows, highs = (

@@ -313,6 +313,12 @@ def test_a_bound_on_numbers_that_are_no_integers_says_what_is_missing():
     assert str(cqels.analyse(repaired).memory).startswith("bounded: at most 4 counters")
 
 
+def test_a_variable_that_only_a_condition_reads_is_not_told_to_be_in_the_result():
+    text = f"{PREFIX}SELECT (COUNT(*) AS ?n) WHERE {{ {S} {T} }} {AFTER} FILTER(?a > ?k) }}"
+    (blame,) = cqels.analyse(text).memory.blame
+    assert "?k is read by a FILTER over whole results" in blame
+
+
 def test_static_data_of_such_a_query_is_not_replaced():
     engine = cqels.Engine()
     query = engine.register(
