@@ -20,7 +20,6 @@ from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.files import open_source
-from cqels_py.sources.mapped import mapped_file, mapped_table
 from cqels_py.sources.protocol import Connector, Opening, Source
 from cqels_py.validation import by_iri
 
@@ -48,10 +47,10 @@ def all_opened(
 def opened(source: StreamSource, opening: Opening) -> Source:
     """The source of a stream. UsageError for an object that cannot be one, and for a file that does not exist."""
     if isinstance(source, str | Path):
-        read = open_file if opening.map is None else mapped_file
-        return BatchSource(read(str(source), opening), again=is_file(Path(str(source).removeprefix("file://"))))
+        batches = open_file(str(source), opening) if opening.map is None else _mapped(source, opening)
+        return BatchSource(batches, again=is_file(Path(str(source).removeprefix("file://"))))
     if opening.map is not None:
-        return BatchSource(mapped_table(source, opening))
+        return BatchSource(_mapped(source, opening))
     if hasattr(source, "__arrow_c_stream__"):
         dictionary = opening.dictionary
         scope = None if opening.blank_nodes == ELEMENT else dictionary.next_document() << ELEMENT_BITS
@@ -77,6 +76,15 @@ def open_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
         contexts=opening.contexts,
         on_questionable_time=opening.on_questionable_time,
     )
+
+
+def _mapped(source: StreamSource, opening: Opening) -> Iterator[ElementBatch]:
+    """The elements of a file or a table through the opening's map, which needs pyarrow."""
+    from cqels_py.sources import mapped
+
+    if isinstance(source, str | Path):
+        return mapped.mapped_file(str(source), opening)
+    return mapped.mapped_table(source, opening)
 
 
 def table_elements(table: ArrowStream, opening: Opening, scope: int | None, **how: Any) -> Iterator[ElementBatch]:
@@ -122,7 +130,7 @@ def table_in_order(
     once = order.is_read_once(table) and not sort
     check = order.OrderCheck(lateness, "row", order.BEFORE_TAKEN if once else order.NOTHING_TAKEN)
     if opening.time_predicate is not None or opening.map is not None:
-        batches = mapped_table(table, opening) if opening.map is not None else table_elements(table, opening, scope)
+        batches = _mapped(table, opening) if opening.map is not None else table_elements(table, opening, scope)
         return order.elements_in_order(batches, lateness, opening.dictionary, once=once, sort=sort)
     if once:
         return table_elements(table, opening, scope, look=check.look)
