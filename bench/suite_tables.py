@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -204,3 +204,33 @@ def of_spark(results: Mapping[str, Found]) -> Iterator[str]:
         f"(`python -m bench.suites.spark`, {origin(results['spark'])}):\n"
     )
     yield table(["micro-batch, runner", "rows/s", "p50 ms", "p99 ms", "/ local"], rows)
+
+
+def of_bounded(results: Mapping[str, Found]) -> Iterator[str]:
+    """Joins of events without windows: rates by the number of events so far."""
+    if "bounded" not in results:
+        return
+    figures = results["bounded"]["figures"]
+    rows = [
+        [
+            f"{curve['name']}, {curve['batch']:,} at a time",
+            f"{curve['points'][-1]['events']:,}",
+            *(short(point["per_second"]) for point in _two_of(curve["points"])),
+            *("" if point["nbytes"] is None else f"{point['nbytes']:,}" for point in _two_of(curve["points"])),
+        ]
+        for curve in figures["curves"]
+    ]
+    yield (
+        "Readings above a threshold that was set after a reset, of all events ever, counted by threshold: events of one triple per "
+        "second in the second quarter and the last half of the run, and bytes of state after half of it and at its end. All rows "
+        "are kept and joined, or DuckDB is asked anew over all events so far; those whose cost grows get the first events only "
+        f"(`cqels bench bounded`, {origin(results['bounded'])}). Of {figures['events']:,} events, counters take "
+        f"{short(figures['from_texts'])} per second from texts, {short(figures['from_ids'])} from columns of ids and "
+        f"{short(figures['kernel'])} in the kernel alone; a kernel by hand takes {short(figures['by_hand'])}.\n"
+    )
+    yield table(["by", "events", "events/s, second quarter", "events/s, last half", "bytes, half", "bytes, end"], rows)
+
+
+def _two_of(points: Sequence[Found]) -> tuple[Found, Found]:
+    """About the middle and the end: points are at doublings."""
+    return points[max(0, len(points) - 2)], points[-1]

@@ -17,7 +17,16 @@ from pathlib import Path
 from bench.contest import AGAIN, BY_HAND, ENGINE, IN_CPP, PYTHON, SAME_WORK, same_work_as
 from bench.markdown import Found, origin, table, times
 from bench.report import short
-from bench.suite_tables import of_growing_windows, of_ingest, of_latency, of_many, of_spark, of_startup, of_suites
+from bench.suite_tables import (
+    of_bounded,
+    of_growing_windows,
+    of_ingest,
+    of_latency,
+    of_many,
+    of_spark,
+    of_startup,
+    of_suites,
+)
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "bench" / "results", ROOT / "docs" / "figures.md"
@@ -52,7 +61,7 @@ def rendered(results: Mapping[str, Found]) -> str:
     operators = (*_operators(results), *of_growing_windows(results))
     first = (*of_suites(results), *of_ingest(results), *of_latency(results), *of_many(results), *of_startup(results))
     suites = (*first, *of_spark(results))
-    parts = [*suites, *operators, *_steps(results), *_memory(results), *_soak(results)]
+    parts = [*suites, *operators, *_steps(results), *_memory(results), *of_bounded(results), *_soak(results)]
     return "\n".join(parts) if parts else "There are no figures yet.\n"
 
 

@@ -82,19 +82,24 @@ def sizes(text: str | None) -> tuple[int, ...]:
 
 def check_outputs(asked: Asked) -> None:
     """UsageError for an output that could not be written at the end, before anything runs."""
-    if asked.plots is not None and find_spec("matplotlib") is None:
-        raise MissingExtra("--plots needs matplotlib: pip install 'cqels_py[bench]'")
+    check_plots(asked.plots)
     for option, path in (("--json", asked.json), ("--csv", asked.csv)):
         if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
             raise UsageError(f"{option} {path}: expected a file in an existing folder")
-    if asked.plots is not None and asked.plots.exists() and not asked.plots.is_dir():
-        raise UsageError(f"--plots {asked.plots} is not a folder")
     for earlier in asked.earlier:
         if earlier.settings.suite != asked.suite.name:
             raise UsageError(f"--compare: that run is one of {earlier.settings.suite}, not of {asked.suite.name}")
         ids = dict.fromkeys(query.id for query in earlier.queries)
         if not ids.keys() & asked.queries.keys():
             raise UsageError(f"--compare: that run has none of these queries; it has {', '.join(ids) or 'none at all'}")
+
+
+def check_plots(folder: Path | None) -> None:
+    """MissingExtra without matplotlib, UsageError for a file."""
+    if folder is not None and find_spec("matplotlib") is None:
+        raise MissingExtra("--plots needs matplotlib: pip install 'cqels_py[bench]'")
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise UsageError(f"--plots {folder} is not a folder")
 
 
 def run(asked: Asked) -> None:

@@ -438,8 +438,8 @@ def bench_command(
 
     Measured are throughput, latency and memory; --check compares the answers too. SUITE is srbench or lsbench; or patterns: event
     patterns (MATCH), which takes --triples, --window, --seed, --json and --core; bounded: a join without windows by counters,
-    which takes --triples, --seed and --json; or rules: temporal rules beside reelay, which takes --suite, --triples, --seed and
-    --json.
+    which takes --triples, --seed, --json and --plots; or rules: temporal rules beside reelay, which takes --suite, --triples,
+    --seed and --json.
     """
     from cqels_py.cli import bench, bench_bounded, bench_patterns, bench_rules, failures
     from cqels_py.cli.job import check_partitions, check_threads
@@ -454,7 +454,7 @@ def bench_command(
             bench_patterns.run(windows=bench.sizes(window), triples=triples, seed=seed, json_file=json, core=core)
             return
         if suite == bench_bounded.NAME:
-            bench_bounded.run(events=triples, seed=seed, json_file=json)
+            bench_bounded.run(events=triples, seed=seed, json_file=json, plots=plots)
             return
         if suite == bench_rules.NAME:
             bench_rules.run(suite=rules_suite, triples=triples, seed=seed, json_file=json)

@@ -1,19 +1,21 @@
-"""How many events per second does a join without windows take by counters, beside the join of all rows and a kernel by hand?
+"""How many events per second does a join without windows take by counters, beside others that keep all events?
 
-Events are resets, thresholds and readings, one triple each. The query counts readings above a threshold level that was set after a
-reset.
+The query counts readings above a threshold level that was set after a reset. Beside the counters are the join of all rows, DuckDB
+asked anew over all events so far, and a kernel by hand.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.counted_join import CountedJoinScan
 from cqels_py.engine.compile import compile_query
@@ -21,75 +23,46 @@ from cqels_py.engine.engine import Engine
 from cqels_py.errors import UsageError
 from cqels_py.kernels.joins import counted as kernel
 from cqels_py.kernels.joins import counted_by_hand as by_hand
+from cqels_py.sources.opened import table_in_order
+from cqels_py.suites import bounded_duckdb
+from cqels_py.suites.bounded_events import EX, Curve, Events, Point, parts, term
 
 Int64 = npt.NDArray[np.int64]
-EX = "http://ex.org/"
 STREAM = f"{EX}s"
-_XSD = "http://www.w3.org/2001/XMLSchema#"
-_START = 1_704_067_200_000_000
 _BATCH = 1 << 16
-_ALL_EVENTS = 1_000
-"""The join of all rows gets the first events only: its cost grows with the square of their number."""
-QUERY = f"""PREFIX : <{EX}> PREFIX xsd: <{_XSD}>
+_ROUNDS = 3
+"""Of what is over at once, the middle one counts."""
+FEW = 64
+"""Events of a batch for those whose cost grows."""
+_MOST_FOR_ROWS = 1_000
+"""The joins of rows get the first events only: their cost grows with the cube of their number."""
+_MOST_FOR_SUMS = 16_000
+"""So do running sums over all events so far."""
+QUERY = f"""PREFIX : <{EX}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
 SELECT ?level (COUNT(*) AS ?n) WHERE {{
   EVENT ON :s [ALL] AT ?i {{ ?a :value ?reading }}
   EVENT ON :s [ALL] AT ?j {{ ?b :level ?level FILTER(0 < ?level && ?level < 5 && DATATYPE(?level) = xsd:integer) }}
   EVENT ON :s [ALL] AT ?k {{ ?c :reset ?number }}
   FILTER(?i > ?j && ?j > ?k && ?reading > ?level)
 }} GROUP BY ?level"""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """After so many events: events per second since the point before, and the bytes of the query's state."""
-
-    events: int
-    per_second: float
-    nbytes: int
+COUNTERS, ALL_ROWS, JOIN, SUMS = "counters", "all rows", "DuckDB, the join anew", "DuckDB, running sums anew"
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Events per second; `counters`: at the end. `all_rows`: the join without counters."""
+    """Events per second; `counters`: their number at the end. `curves`: contenders over time, the counters over all events first."""
 
     events: int
     from_texts: float
+    from_ids: float
     kernel: float
     by_hand: float
     counters: int
-    points: tuple[Point, ...]
-    all_rows: tuple[Point, ...]
-
-
-class Events:
-    """Events drawn at random: resets, thresholds of levels from 0 to 7, readings."""
-
-    def __init__(self, count: int, seed: int) -> None:
-        random = np.random.default_rng(seed)
-        self.kind = random.integers(0, 3, count)
-        self.value = random.integers(0, 8, count)
-        self.time = _START + np.arange(count) * 1_000
-
-    def __len__(self) -> int:
-        return len(self.kind)
-
-    def table(self, first: int, last: int) -> pa.Table:
-        """Some of them as triples."""
-        kind = self.kind[first:last]
-        predicates = np.array([f"<{EX}reset>", f"<{EX}level>", f"<{EX}value>"], object)
-        values = np.array([f'"{value}"^^<{_XSD}integer>' for value in range(8)], object)
-        return pa.table(
-            {
-                "time": self.time[first:last],
-                "subject": np.array([f"<{EX}e{each}>" for each in range(3)], object)[kind],
-                "predicate": predicates[kind],
-                "object": values[self.value[first:last]],
-            }
-        )
+    curves: tuple[Curve, ...]
 
 
 class _Run:
-    """The query over events, with its last results by level."""
+    """The query, with its last results by level."""
 
     def __init__(self, *, counted: bool) -> None:
         self.engine = Engine()
@@ -101,19 +74,31 @@ class _Run:
         level, number = (self.engine.dictionary.decode(np.ascontiguousarray(column[-64:])) for column in batch.columns)
         self.totals.update((str(one), str(other)) for one, other in zip(level, number, strict=True))
 
-    def points(self, events: Events, batch: int) -> list[Point]:
+    def points(self, events: Events, batch: int) -> tuple[Point, ...]:
         """Take in all events; a point after each doubling."""
-        found, following, since, began = [], batch, 0, time.perf_counter()
-        for first in range(0, len(events), batch):
-            self.engine.push_batch(STREAM, events.table(first, first + batch))
-            done = min(first + batch, len(events))
-            if done >= following or done == len(events):
+        found, since, began = [], 0, time.perf_counter()
+        for first, last, is_point in parts(len(events), batch):
+            self.engine.push_batch(STREAM, events.table(first, last))
+            if is_point:
                 self.engine.flush()
                 now = time.perf_counter()
-                found.append(Point(done, (done - since) / (now - began), self.query.nbytes))
-                following, since, began = 2 * done, done, time.perf_counter()
+                found.append(Point(last, (last - since) / (now - began), self.query.nbytes))
+                since, began = last, time.perf_counter()
         self.engine.finish()
-        return found
+        return tuple(found)
+
+    def take_ids(self, events: Events, batch: int) -> float:
+        """Take in all events, whose terms are known: events per second."""
+        batches = [each for first, last, _ in parts(len(events), batch) for each in self._in_ids(events, first, last)]
+        began = time.perf_counter()
+        for each in batches:
+            self.engine._process_part(each)
+        self.engine.finish()
+        return len(events) / (time.perf_counter() - began)
+
+    def _in_ids(self, events: Events, first: int, last: int) -> list[ElementBatch]:
+        opening = self.engine._opening(STREAM, None, self.engine._reports.malformed)
+        return list(table_in_order(events.table(first, last), opening, None, 0, sort=False))
 
     @property
     def counted(self) -> CountedJoinScan:
@@ -125,34 +110,49 @@ class _Run:
 def measure(count: int, seed: int, tell: Callable[[str], None]) -> Figures:
     """The figures of so many events. UsageError if answers differ."""
     events = Events(count, seed)
-    tell("counters, from texts")
-    _Run(counted=True).points(Events(1_000, seed), 1_000)
-    run = _Run(counted=True)
-    points = run.points(events, min(count, _BATCH))
-    tell("the kernel alone, and by hand")
     hand, totals = _time_by_hand(events)
-    _check(run.totals, totals)
-    rate, counters = _time_kernel(events)
-    few = Events(min(count, _ALL_EVENTS), seed)
-    tell("the join of all rows")
-    whole = _Run(counted=False)
-    rows = whole.points(few, max(1, len(few) // 16))
-    _check(whole.totals, _time_by_hand(few)[1])
-    texts = sum(each.events for each in points[-1:]) / sum(_seconds(points))
-    return Figures(count, texts, rate, hand, counters, tuple(points), tuple(rows))
+    tell("counters, from texts")
+    _Run(counted=True).points(Events(1_000, seed), 1_000)  # What is not compiled yet is compiled now.
+    run = _Run(counted=True)
+    counters = Curve(COUNTERS, min(count, _BATCH), run.points(events, min(count, _BATCH)))
+    _check("by counters", run.totals, totals)
+    tell("counters, from ids")
+    from_ids = []
+    for _ in range(_ROUNDS):
+        run = _Run(counted=True)
+        from_ids.append(run.take_ids(events, _BATCH))
+        _check("by counters, from ids", run.totals, totals)
+    tell("the kernel alone")
+    rates, numbers = zip(*(_time_kernel(events) for _ in range(_ROUNDS)), strict=True)
+    curves = (counters, *_small_batches(count, seed, tell))
+    return Figures(count, counters.per_second, median(from_ids), median(rates), hand, numbers[0], curves)
 
 
-def _seconds(points: Sequence[Point]) -> list[float]:
-    before = [0, *(each.events for each in points)]
-    return [(each.events - first) / each.per_second for each, first in zip(points, before, strict=False)]
+def _small_batches(count: int, seed: int, tell: Callable[[str], None]) -> list[Curve]:
+    """Those whose cost grows, beside the counters with as many answers."""
+    more, few = Events(min(count, _MOST_FOR_SUMS), seed), Events(min(count, _MOST_FOR_ROWS), seed)
+    found = []
+    for name, counted, events in ((COUNTERS, True, more), (ALL_ROWS, False, few)):
+        tell(f"{name}, by {FEW} events")
+        run = _Run(counted=counted)
+        found.append(Curve(name, FEW, run.points(events, FEW)))
+        _check(name, run.totals, _time_by_hand(events)[1])
+    if find_spec("duckdb"):
+        for name, question, events in (
+            (JOIN, bounded_duckdb.JOIN, few),
+            (SUMS, bounded_duckdb.RUNNING_SUMS, more),
+        ):
+            tell(name)
+            curve, totals = bounded_duckdb.measure(name, question, events, FEW)
+            found.append(curve)
+            _check(name, totals, _time_by_hand(events)[1])
+    return found
 
 
-def _check(found: dict[str, str], totals: Int64) -> None:
-    expected = {
-        f'"{n + 1}"^^<{_XSD}integer>': f'"{total}"^^<{_XSD}integer>' for n, total in enumerate(totals.tolist()) if total
-    }
+def _check(name: str, found: dict[str, str], totals: Int64) -> None:
+    expected = {term(n + 1): term(total) for n, total in enumerate(totals.tolist()) if total}
     if found != expected:
-        raise UsageError(f"the kernel by hand finds {expected}, the query {found}")
+        raise UsageError(f"the kernel by hand finds {expected}, {name}: {found}")
 
 
 def _time_by_hand(events: Events) -> tuple[float, Int64]:

@@ -69,6 +69,19 @@ def test_tables_of_steps_memory_and_soak(tmp_path: Path) -> None:
     assert "1.00 M triples per second, 400 MB of resident memory in the second quarter" in text
 
 
+def test_joins_without_windows_have_a_row_for_each_contender(tmp_path: Path) -> None:
+    points = [{"events": 10**n, "per_second": 1e3 * n, "nbytes": 1_000 * n} for n in range(1, 4)]
+    curves = [
+        {"name": "counters", "batch": 64, "points": points},
+        {"name": "DuckDB", "batch": 64, "points": [points[0] | {"nbytes": None}]},
+    ]
+    rates = dict.fromkeys(("from_texts", "from_ids", "kernel", "by_hand"), 2e6)
+    suite("bounded", {"events": 1_000, "curves": curves, **rates}).write(tmp_path)
+    text = summary.rendered(summary.results_in(tmp_path))
+    assert "| counters, 64 at a time | 1,000 | 2.00 k | 3.00 k | 2,000 | 3,000 |\n" in text
+    assert "| DuckDB, 64 at a time | 10 | 1.00 k | 1.00 k |  |  |\n" in text
+
+
 def test_a_busy_machine_is_noted() -> None:
     found: dict[str, object] = {"machine": MACHINE | {"load": 3.1}, "date": "2026-01-02T03:04:05+00:00"}
     assert origin(found) == "Some CPU, 2 cores, 2026-01-02, busy: load 3.1"
