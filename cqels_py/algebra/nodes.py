@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from rdflib import BNode, Literal, URIRef, Variable
 
-from cqels_py.algebra.temporal_rules import Rule
+from cqels_py.algebra.temporal_rules import Atom, Interval, Rule
 
 Term: TypeAlias = URIRef | Literal
 TermOrVariable: TypeAlias = URIRef | Literal | Variable
@@ -507,11 +507,15 @@ class Dialect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """`RULES ON streams { … }`. `expressions`: those of FILTER and BIND, by their numbers in the rules."""
+    """`RULES ON streams { … }`. `expressions`: those of FILTER and BIND, by their numbers in the rules.
+
+    `facts`: what holds beside the triples of streams, and when.
+    """
 
     streams: tuple[URIRef, ...]
     rules: tuple[Rule, ...]
     expressions: tuple[Expression, ...]
+    facts: tuple[tuple[Atom, Interval], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ after the other's end.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cqels_py.errors import Place
@@ -127,6 +128,23 @@ class Rule:
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
     """The parts of a conjunction, or the formula alone."""
     return formula.parts if isinstance(formula, Conjunction) else (formula,)
+
+
+def atoms_of(formula: Formula) -> Iterator[Atom]:
+    """All atoms, those of NOT too, in the order of the text."""
+    match formula:
+        case Atom():
+            yield formula
+        case Always(_, inner) | Sometime(_, inner):
+            yield from atoms_of(inner)
+        case Since(left, _, right):
+            yield from atoms_of(left)
+            yield from atoms_of(right)
+        case Conjunction(parts) | Not(parts):
+            for part in parts:
+                yield from atoms_of(part)
+        case _:
+            pass
 
 
 def variables_of(formula: Formula) -> tuple[Variable, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rdflib import RDF, URIRef
 
@@ -20,6 +20,7 @@ from cqels_py.algebra.temporal_rules import (
     Rule,
     Since,
     Sometime,
+    atoms_of,
 )
 from cqels_py.algebra.validate import walk
 from cqels_py.suggestions import similar
@@ -30,7 +31,8 @@ def unknown_states(query: ContinuousQuery) -> tuple[str, ...]:
     if query.rules is None:
         return ()
     derived = [rule.head.predicate for rule in query.rules.rules if not rule.head.predicate.startswith("@")]
-    known = {*derived, *(atom.predicate for rule in query.rules.rules for each in rule.body for atom in _atoms(each))}
+    derived += [atom.predicate for atom, _ in query.rules.facts]
+    known = {*derived, *(atom.predicate for rule in query.rules.rules for each in rule.body for atom in atoms_of(each))}
     asked = [
         f"{CLASS}{triple.object}" if triple.predicate == RDF.type else str(triple.predicate)
         for node, _ in walk(query.pattern)
@@ -52,11 +54,12 @@ def points_that_should_last(query: ContinuousQuery) -> tuple[str, ...]:
     if query.rules is None:
         return ()
     rules = query.rules.rules
-    lasting = _lasting(rules)
+    given = {atom.predicate for atom, interval in query.rules.facts if interval.lo < interval.hi}
+    lasting = _lasting(rules, given)
     return tuple(
         dict.fromkeys(
-            f"ALWAYS of {', '.join(_name(atom.predicate) for atom in _atoms(each.inner))} never holds for triples of streams: each "
-            "is a fact at its own instant only, so say how long it lasts: RULE { … } FOR [0s, 5s] WHERE { … }, or SOMETIME "
+            f"ALWAYS of {', '.join(_name(atom.predicate) for atom in atoms_of(each.inner))} never holds for triples of streams: "
+            "each is a fact at its own instant only, so say how long it lasts: RULE { … } FOR [0s, 5s] WHERE { … }, or SOMETIME "
             "[0s, 5s] { … } inside of ALWAYS"
             for rule in rules
             for part in rule.body
@@ -66,9 +69,9 @@ def points_that_should_last(query: ContinuousQuery) -> tuple[str, ...]:
     )
 
 
-def _lasting(rules: Sequence[Rule]) -> set[str]:
-    """The predicates of heads that may hold for longer than a point."""
-    found: set[str] = set()
+def _lasting(rules: Sequence[Rule], given: Iterable[str]) -> set[str]:
+    """The predicates that may hold for longer than a point: some of heads, and those of given facts."""
+    found = set(given)
     for _ in rules:
         found |= {
             rule.head.predicate
@@ -108,22 +111,6 @@ def _always(formula: Formula) -> Iterator[Always]:
         case Conjunction(parts):
             for part in parts:
                 yield from _always(part)
-        case _:
-            pass
-
-
-def _atoms(formula: Formula) -> Iterator[Atom]:
-    match formula:
-        case Atom():
-            yield formula
-        case Always(_, inner) | Sometime(_, inner):
-            yield from _atoms(inner)
-        case Since(left, _, right):
-            yield from _atoms(left)
-            yield from _atoms(right)
-        case Conjunction(parts) | Not(parts):
-            for part in parts:
-                yield from _atoms(part)
         case _:
             pass
 

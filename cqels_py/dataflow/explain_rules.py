@@ -26,6 +26,8 @@ def rule_lines(query: Plan) -> Iterator[str]:
         return
     program = rules.program
     yield f"facts are the triples of <{'>, <'.join(query.streams[stream] for stream in rules.streams)}> and of the static data"
+    if rules.facts:
+        yield f"{len(rules.facts)} facts are given with the rules"
     shown: set[tuple[object, ...]] = set()
     for row in program.rules:
         if row.kind in _SINCE:

@@ -30,7 +30,11 @@ class FactPatterns:
 
     def __init__(self, program: RuleProgram, dictionary: Dictionary) -> None:
         asked = {rule.body for rule in program.rules}
-        named = [(each.name, n) for n, each in enumerate(program.predicates) if each.shown and n in asked]
+        named = [
+            (each.name, n)
+            for n, each in enumerate(program.predicates)
+            if each.shown and n in asked and each.arity == (1 if each.name.startswith(_CLASS) else 2)
+        ]
         self._width = program.width
         self.type = dictionary.encode_one(_TYPE)
         self._classes = _by_id(
@@ -140,7 +144,9 @@ class RunningRules:
         self._scans = shared_scans
         self._steps = tuple(dict.fromkeys(steps))
         self._every_instant = every_instant
-        self._waiting = self._patterns.static_facts(static)
+        self._waiting = self._in_order(
+            np.concatenate([self._patterns.static_facts(static), self._given_facts(dictionary)])
+        )
         self._instants = np.empty(0, np.int64)
         self._first: int | None = None
         self._reported: int | None = None
@@ -178,11 +184,25 @@ class RunningRules:
         kept = mine[element]
         times = 2 * batch.time[element[kept]]
         facts = self._patterns.facts(batch.subject[kept], batch.predicate[kept], batch.object[kept], times, times)
-        if self._first is None and len(facts):
-            self._first = facts.item(0, -1) >> 1
-        self._waiting = np.concatenate([self._waiting, facts]) if len(self._waiting) else facts
+        # Given facts are reported from the first element of the streams on, whatever it says.
+        begun = times if self._rules.facts else facts[:, -1]
+        if self._first is None and len(begun):
+            self._first = begun.item(0) >> 1
+        self._waiting = self._in_order(np.concatenate([self._waiting, facts])) if len(self._waiting) else facts
         if self._every_instant and None in self._steps:
             self._instants = np.union1d(self._instants, batch.time[mine])
+
+    def _given_facts(self, dictionary: Dictionary) -> Int64:
+        """Those that come with the rules."""
+        rows = np.zeros((len(self._rules.facts), self._tables.width + 3), np.int64)
+        for row, (predicate, terms, lo, hi) in zip(rows, self._rules.facts, strict=True):
+            row[0], row[-2], row[-1] = predicate, lo, hi
+            row[1 : 1 + len(terms)] = [dictionary.encode_one(term) for term in terms]
+        return rows
+
+    def _in_order(self, facts: Int64) -> Int64:
+        """By their beginnings; elements come in order, but given facts may be later."""
+        return facts[np.argsort(facts[:, -2], kind="stable")] if self._rules.facts else facts
 
     def _set_timers(self, through: int, last: int) -> None:
         instants = [self._instants, *(boundaries(self.changes[:, -2], step) for step in self._steps)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from cqels_py.algebra.nodes import ContinuousQuery, EventJoin, Output
+from cqels_py.algebra.nodes import ContinuousQuery, EventJoin, Output, RuleSet
 from cqels_py.algebra.validate import walk
 from cqels_py.analysis.checks import ANALYSES
 from cqels_py.analysis.memory import MemoryVerdict, growing_events, memory_verdict
@@ -91,22 +91,25 @@ def compile_query(
     ontology: Ontology | None = None,
     without: Collection[str] = (),
     guarantee: bool = False,
+    rules: RuleSet | None = None,
 ) -> CompiledQuery:
     """Compile a query's text; or compile a compiled query again, with other options, without parsing its text again.
 
     `source` names the text in messages. `changelog`: results of both signs. `service_timeout`: seconds that an endpoint of
     SERVICE may be silent. `ontology`: the query also sees the triples that it entails (RDFS). `without`: names of
-    `OPTIMISATIONS` to leave out. `guarantee`: see `Engine.register`.
+    `OPTIMISATIONS` to leave out. `guarantee`: see `Engine.register`. `rules`: those that STATE asks, for a text without RULES.
     Raises QuerySyntaxError, UnsupportedQuery, DataError (of an endpoint), UsageError.
     """
     check_flag(changelog, "changelog")
     check_flag(guarantee, "guarantee")
+    if rules is not None and isinstance(query, CompiledQuery):
+        raise UsageError("rules are given with the text of a query, not with a compiled query: register the text")
     if isinstance(query, CompiledQuery):
         text, asked, ontology = query.text, query.asked, ontology or query.ontology
         guarantee = guarantee or query.guarantee
         without = query.without.union(without)
     else:
-        text, asked = query, answer_services(_parsed(query, source), service_timeout)
+        text, asked = query, answer_services(_parsed(query, source, rules), service_timeout)
     left_out = _checked(without)
     if changelog:
         # Before planning: the rows of a whole answer have an order, changes have none.
@@ -127,12 +130,12 @@ def compile_query(
     return CompiledQuery(text, asked, plan, ontology, left_out, guarantee, explained)
 
 
-def _parsed(text: str, source: str | None) -> ContinuousQuery:
+def _parsed(text: str, source: str | None, rules: RuleSet | None) -> ContinuousQuery:
     if not isinstance(text, str):
         raise UsageError(f"a query is a text, not {text!r}")
     if source is not None and not isinstance(source, str):
         raise UsageError(f"source is the name of the query's text in messages, not {source!r}")
-    return parse(text, source=source)
+    return parse(text, source=source, rules=rules)
 
 
 def _checked(without: Collection[str]) -> frozenset[str]:

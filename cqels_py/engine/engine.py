@@ -26,6 +26,7 @@ from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_que
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
 from cqels_py.engine.options import Options
 from cqels_py.engine.query import Query
+from cqels_py.engine.registered_rules import FACTS, NAMESPACE, RegisteredRules, read_rules, rule_set_of
 from cqels_py.engine.registry import Registry
 from cqels_py.engine.rejects import Rejects, RejectsFile
 from cqels_py.engine.reports import EngineReports, report_for
@@ -190,6 +191,7 @@ class Engine:
         changelog: bool = False,
         entailment: str | None = None,
         guarantee: bool = False,
+        rules: RegisteredRules | None = None,
     ) -> Query:
         """Register a query, by its text or compiled (`engine.compile`); it sees elements that are pushed from now on.
 
@@ -197,7 +199,8 @@ class Engine:
         named graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees triples inferred from the
         classes and properties of the static default graph. `guarantee`: the matches of MATCH are found with a delay that depends on
         their length alone, and an event takes steps by the logarithm of what WITHIN holds; where that cannot be, the query is
-        refused. Raises QuerySyntaxError, UnsupportedQuery, DataError.
+        refused. `rules`: those of `register_rules` that STATE asks, for a text without RULES. Raises
+        QuerySyntaxError, UnsupportedQuery, DataError.
         """
         if self._pending.is_here():
             raise _called_by_subscriber("register")
@@ -210,6 +213,7 @@ class Engine:
             changelog=changelog,
             service_timeout=self._options.service_timeout,
             guarantee=guarantee,
+            rules=rule_set_of(rules),
         )
         compiled.check_memory(source)
         # Beside the running engine: other threads can push meanwhile.
@@ -217,6 +221,27 @@ class Engine:
         reading = [*calls_to_read("arrow"), *(calls_to_read("nq") if has_static else ())]
         prepare([*calls_of(compiled.plan, rewritten=entailment is not None), *reading])
         return self._register(compiled, static, graphs, entailment)
+
+    def register_rules(
+        self,
+        text: str,
+        *,
+        syntax: str = "meteor",
+        facts: str | Iterable[str] = (),
+        streams: str | Iterable[str] = FACTS,
+        namespace: str = NAMESPACE,
+        source: str = "<program>",
+        facts_source: str = "<facts>",
+    ) -> RegisteredRules:
+        """A program of temporal rules in the syntax of MeTeoR, for queries that ask what it says.
+
+        `P(X)` is `?x a <P>` and `P(X,Y)` is `?x <P> ?y`, where names are IRIs of the `namespace`, those with a colon IRIs
+        already, and numbers are xsd:integer or xsd:decimal. Facts are the triples of `streams`, at their elements' times, and
+        those of `facts`: a text or lines such as `P(a)@[0,2.5)`, in seconds since the epoch. `source` and `facts_source` name
+        the texts in messages. Queries ask by `state` of what is returned, or by STATE and `register(…, rules=)`; each has a state
+        of its own. Raises QuerySyntaxError and UnsupportedQuery for the program, and DataError for the facts.
+        """
+        return read_rules(text, syntax, facts, streams, namespace, (source, facts_source), self.register)
 
     @_in_turn
     def _register(

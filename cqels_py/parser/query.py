@@ -51,19 +51,25 @@ _TOO_DEEP = "the query is nested too deeply: split it, or write long lists of al
 
 
 def parse(
-    text: str, *, source: str | None = None, dialect: Dialect | None = None, base: str | None = None
+    text: str,
+    *,
+    source: str | None = None,
+    dialect: Dialect | None = None,
+    base: str | None = None,
+    rules: RuleSet | None = None,
 ) -> ContinuousQuery:
     """The algebra of a query text.
 
     `source` names the text in errors (a file's name). `dialect`: None to detect it from the window clauses. `base`:
-    for relative IRIs where the text has no BASE; without either they stay as they are.
+    for relative IRIs where the text has no BASE; without either they stay as they are. `rules`: those that STATE asks, where
+    the text has no RULES.
 
     Raises QuerySyntaxError (with the place) and UnsupportedQuery. A byte order mark before the text is no part of it.
     """
     user_text = Source(text.removeprefix(_BYTE_ORDER_MARK), source)
     with grammar.room_for_nesting(), grammar.without_warnings():
         try:
-            return _Parse(user_text, dialect, base).run()
+            return _Parse(user_text, dialect, base, rules).run()
         except RecursionError:
             raise user_text.error(_TOO_DEEP, 0) from None
 
@@ -79,8 +85,9 @@ def parse_mapping(text: str, *, source: str | None = None) -> ContinuousQuery:
 
 
 class _Parse:
-    def __init__(self, source: Source, dialect: Dialect | None, base: str | None) -> None:
+    def __init__(self, source: Source, dialect: Dialect | None, base: str | None, rules: RuleSet | None = None) -> None:
         self._source = source
+        self._given_rules = rules
         self._tokens: Tokens = tokenize(source)
         tokens = self._tokens.tokens
         if len(tokens) == 1:
@@ -121,7 +128,7 @@ class _Parse:
 
     def _logical(self, *, windows: bool = True) -> ContinuousQuery:
         tree = self._tree([*self._lifted.edits, *self._blanked(self._lifted.edits)])
-        if windows and not self._lifted.all_windows and self._lifted.rules is None:
+        if windows and not self._lifted.all_windows and self._lifted.rules is None and self._given_rules is None:
             raise self._source.error(_NO_WINDOW, self._form().start)
         try:
             return self._query(tree)
@@ -171,13 +178,22 @@ class _Parse:
         return self._assemble(algebra, pattern, prepared)
 
     def _check_rules(self) -> None:
-        block, states = self._lifted.rules, self._lifted.states
+        block, states, given = self._lifted.rules, self._lifted.states, self._given_rules
+        if block is not None and given is not None:
+            raise self._source.error(
+                "the query has RULES of its own, and rules were given with it: leave one of them out", block.start
+            )
+        if given is not None and not states:
+            raise self._source.error(
+                "nothing asks what the given rules say: write STATE { … } in WHERE, as in SELECT ?x WHERE { STATE { ?x a :Hot } }",
+                self._form().start,
+            )
         if block is not None and not states:
             raise self._source.error(
                 "nothing asks what the rules say: write STATE { … } in WHERE, as in SELECT ?x WHERE { STATE { ?x a :Hot } }",
                 block.start,
             )
-        if block is None and states:
+        if block is None and given is None and states:
             raise self._source.error(
                 "STATE asks what rules say, and there are none: write RULES ON <stream> { RULE { … } WHERE { … } } in front of the "
                 "query",
@@ -248,7 +264,7 @@ class _Parse:
             static_named=static_named,
             describe=_described(prepared.describe, pattern),
             prefixes=tuple(self._prologue.prefixes.items()),
-            rules=None if self._lifted.rules is None else self._rules(self._lifted.rules),
+            rules=self._given_rules if self._lifted.rules is None else self._rules(self._lifted.rules),
         )
 
     def _check_names(self, static_named: Sequence[URIRef]) -> None:

@@ -120,8 +120,10 @@ class PlannedRules:
     """The rules of a query. `streams`: numbers of those whose triples are facts; so are those of the static default graph.
 
     `program.answers` are the predicates of the STATE nodes, by their numbers; `expressions`: those of tests, by theirs.
+    `facts`: given ones, as the predicate's number, the texts of terms, and the ends of the interval, doubled.
     """
 
     program: RuleProgram
     streams: tuple[int, ...]
     expressions: tuple[ExpressionProgram, ...]
+    facts: tuple[tuple[int, tuple[str, ...], int, int], ...] = ()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from rdflib import RDF, Variable
 
 from cqels_py.algebra import temporal_rules as rules
-from cqels_py.algebra.nodes import ContinuousQuery, State, TermOrVariable
+from cqels_py.algebra.nodes import ContinuousQuery, RuleSet, State, TermOrVariable
 from cqels_py.algebra.printer import triple_text
 from cqels_py.algebra.temporal_rules import Atom, Rule
 from cqels_py.errors import Place, UnsupportedQuery
 from cqels_py.plan.nodes import Node, StateRows
-from cqels_py.plan.temporal_rules import PlannedRules
+from cqels_py.plan.temporal_rules import PlannedRules, RuleProgram
 from cqels_py.planner.expressions import compile_expression
 from cqels_py.planner.planning import Needed, Planning
 from cqels_py.planner.rows import project
@@ -42,7 +42,18 @@ def planned_rules(planner: Planning, query: ContinuousQuery) -> PlannedRules | N
     answers = [_answer(number, state) for number, state in enumerate(planner.states)]
     program = compile_rules([*query.rules.rules, *answers], [rule.head for rule in answers])
     streams = tuple(planner.streams.streams.index(str(stream)) for stream in query.rules.streams)
-    return PlannedRules(program, streams, expressions)
+    return PlannedRules(program, streams, expressions, _given(program, query.rules))
+
+
+def _given(program: RuleProgram, rule_set: RuleSet) -> tuple[tuple[int, tuple[str, ...], int, int], ...]:
+    """The facts that come with the rules, but those that no rule and no STATE asks for."""
+    numbers = {(each.name, each.arity): number for number, each in enumerate(program.predicates)}
+    found = []
+    for atom, interval in rule_set.facts:
+        number = numbers.get((atom.predicate, len(atom.terms)))
+        if number is not None:
+            found.append((number, tuple(map(str, atom.terms)), interval.lo, interval.hi))
+    return tuple(found)
 
 
 def _columns(state: State) -> tuple[str, ...]:

@@ -130,14 +130,14 @@ def read_fact(text: str) -> tuple[Ground, Interval]:
     return (read.name, read.terms), _Reader(_TOKEN.findall(interval)).interval()
 
 
-def _atoms(formula: Formula) -> Iterator[Atom]:
+def atoms_of(formula: Formula) -> Iterator[Atom]:
     if isinstance(formula, Atom):
         yield formula
     elif isinstance(formula, Unary):
-        yield from _atoms(formula.inner)
+        yield from atoms_of(formula.inner)
     else:
-        yield from _atoms(formula.left)
-        yield from _atoms(formula.right)
+        yield from atoms_of(formula.left)
+        yield from atoms_of(formula.right)
 
 
 def _intervals(formula: Formula) -> Iterator[Interval]:
@@ -273,7 +273,7 @@ class Model:
                 t
                 for r in self.rules
                 for f in (r.head, *r.body)
-                for a in _atoms(f)
+                for a in atoms_of(f)
                 for t in a.terms
                 if not is_variable(t)
             }
@@ -293,7 +293,7 @@ class Model:
         changed = False
         for rule in rules:
             variables = sorted(
-                {t for f in (rule.head, *rule.body) for a in _atoms(f) for t in a.terms if is_variable(t)}
+                {t for f in (rule.head, *rule.body) for a in atoms_of(f) for t in a.terms if is_variable(t)}
             )
             for values in product(self.constants, repeat=len(variables)):
                 changed |= self._apply(rule, dict(zip(variables, values, strict=True)))
