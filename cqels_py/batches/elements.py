@@ -46,6 +46,12 @@ class ElementBatch:
         """Subjects, predicates, objects and graphs; no graphs where there are none."""
         return self.subject, self.predicate, self.object, _NONE if self.graph is None else self.graph
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns."""
+        columns = (self.time, self.stream, self.first, *self.positions[:3], self.graph, self.counted)
+        return sum(0 if column is None else column.nbytes for column in columns)
+
     def live_ids(self) -> Iterator[Ids]:
         """The columns of terms."""
         yield from (self.subject, self.predicate, self.object)

@@ -165,6 +165,11 @@ class Engine:
         use(self)
 
     @property
+    def _waiting_bytes(self) -> int:
+        """Bytes of the elements that wait in the runner."""
+        return self._runner.nbytes
+
+    @property
     def statistics(self) -> Statistics:
         """A snapshot of the counts so far. It never waits for another thread, not even for a `run`."""
         return self._counters.snapshot()

@@ -38,6 +38,9 @@ class QueryHost(Protocol):
     @property
     def _lock(self) -> AbstractContextManager[Any]: ...
 
+    @property
+    def _waiting_bytes(self) -> int: ...
+
     def update_static(
         self,
         query: Query,
@@ -104,9 +107,12 @@ class Query:
 
     @property
     def nbytes(self) -> int:
-        """Size of the query's state in bytes; 0 once it is no longer registered."""
+        """Bytes of the query's state, with the room in its tables; 0 once it is no longer registered.
+
+        Elements that wait in the engine (for the watermark, or the boundary of STEP windows) count for each of its queries.
+        """
         with self._host._lock:
-            return 0 if self._dataflow is None else self._dataflow.nbytes
+            return 0 if self._dataflow is None else self._dataflow.nbytes + self._host._waiting_bytes
 
     @property
     def waiting(self) -> int:

@@ -20,6 +20,7 @@ from cqels_py.errors import RunError
 from cqels_py.event_time.watermark import Watermark
 from cqels_py.event_time.windows import Bounds
 from cqels_py.runners.chaining import ConstructedStream, last_time
+from cqels_py.runners.early import EarlyElements
 from cqels_py.runners.protocol import Runner
 from cqels_py.runners.spans import Spans
 from cqels_py.runners.statistics import Counters
@@ -176,7 +177,7 @@ class LocalRunner(Runner):
         self.pool = SharedScansPool()
         self._dictionary = dictionary
         self._watermark = Watermark(lateness)
-        self._early: ElementBatch | None = None
+        self._early = EarlyElements()
         self._may_wait = waiting
         self._waiting = WaitingElements({})
         self._spans: Spans | None = None
@@ -221,6 +222,11 @@ class LocalRunner(Runner):
             counters.event_time = complete.time.item(-1)
             self._process(self._waiting.add(complete))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements that wait, with the room for as many as have ever waited for the watermark."""
+        return self._early.nbytes + self._waiting.nbytes
+
     def process_at_once(self) -> None:
         """From now on no elements wait for the boundary of a window: so a step does not depend on when states are taken."""
         self.process_waiting()
@@ -254,9 +260,9 @@ class LocalRunner(Runner):
     def finish(self) -> None:
         """The streams have ended."""
         self.process_waiting()
-        if self._early is not None:
-            rest, self._early = self._early, None
-            self._process(rest)
+        rest = self._early.with_others(None)
+        self._early.keep(None)
+        self._process(rest)
         elements = self._start_step(NOTHING)
         for group in self._groups:
             self.counters.results += group.finish(elements)
@@ -306,9 +312,7 @@ class LocalRunner(Runner):
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
         """The elements up to the watermark, in order of time; the others wait."""
-        together = batch
-        if self._early is not None:
-            together = self._early if batch is None else concatenate_elements([self._early, batch])
+        together = self._early.with_others(batch)
         if together is None:
             return None
         count = len(together.time)
@@ -317,10 +321,10 @@ class LocalRunner(Runner):
         if count > 1 and np.any(np.diff(together.time) < 0):
             together = take_elements(together, np.argsort(together.time, kind="stable"))
         if together.time.item(-1) <= self._watermark.time:
-            self._early = None
+            self._early.keep(None)
             return together
         cut = int(np.searchsorted(together.time, self._watermark.time, side="right"))
-        self._early = slice_elements(together, cut, count)
+        self._early.keep(slice_elements(together, cut, count))
         return slice_elements(together, 0, cut)
 
     def state(self) -> dict[str, NamedValues]:
@@ -328,7 +332,9 @@ class LocalRunner(Runner):
 
         Dataflows and dictionary have states of their own. Arrays are no copies: write them before the next element.
         """
-        waiting = concatenate_elements([*self._waiting.batches, *([] if self._early is None else [self._early])])
+        waiting = concatenate_elements(
+            [*self._waiting.batches, *([] if self._early.elements is None else [self._early.elements])]
+        )
         columns = ((each.name, getattr(waiting, each.name)) for each in fields(waiting))
         return {
             "watermark": values_of(self._watermark),
@@ -341,7 +347,7 @@ class LocalRunner(Runner):
         restore(self._watermark, state["watermark"])
         restore(self.counters, state["counters"])
         waiting = ElementBatch(**state["waiting"])  # type: ignore[arg-type]
-        self._early = waiting if len(waiting) else None
+        self._early.keep(waiting if len(waiting) else None)
 
     def _release_terms(self) -> None:
         """Release terms that nothing refers to, whenever the dictionary has doubled since the last time."""
@@ -349,8 +355,8 @@ class LocalRunner(Runner):
             return
         visited: set[int] = set()
         live = [ids for query in self.queries for ids in query.dataflow.live_ids(visited)]
-        if self._early is not None:
-            live += self._early.live_ids()
+        if self._early.elements is not None:
+            live += self._early.elements.live_ids()
         live += self._waiting.live_ids()
         self._dictionary.collect(live)
         for query in self.queries:

@@ -72,6 +72,11 @@ class WaitingElements:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the waiting elements."""
+        return sum(batch.nbytes for batch in self._waiting)
+
     def live_ids(self) -> Iterator[Ids]:
         """Ids of the waiting elements."""
         for batch in self._waiting:

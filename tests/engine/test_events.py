@@ -167,6 +167,25 @@ def test_memory_does_not_change_by_a_byte():
     assert len(set(sizes[50:])) == 1
 
 
+def test_memory_counts_elements_that_wait_for_the_watermark_by_their_room():
+    sizes = {}
+    for lateness in (0, 20):
+        engine = cqels.Engine(lateness=lateness * SECOND)
+        query = engine.register(LEVELS)
+        query.subscribe(lambda result: None)
+        before = query.nbytes
+        random = Random(2)
+        sizes[lateness] = []
+        for second in range(600):
+            each = reading(second - random.randrange(1 + lateness // 2), random.randrange(10**6))
+            engine.push(str(each.stream), list(each.triples), time=each.time)
+            sizes[lateness].append(query.nbytes)
+        assert sizes[lateness][0] > before or not lateness
+    assert len(set(sizes[20][50:])) == 1
+    # 64 elements of a triple: time, stream, first, and three terms.
+    assert sizes[20][-1] - sizes[0][-1] == 64 * (8 + 4 + 8 + 3 * 8)
+
+
 def test_more_combinations_than_can_be_counted_end_the_run():
     blocks = " ".join(f"EVENT ON :s {{ ?x{i} :n ?n{i} }}" for i in range(8))
     engine = cqels.Engine(batch=1000)
