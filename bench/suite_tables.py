@@ -125,6 +125,28 @@ def of_latency(results: Mapping[str, Found]) -> Iterator[str]:
     yield table(["query, input, results", "CPU", "p50", "p99", "elements/s"], rows)
 
 
+def of_pushes(results: Mapping[str, Found]) -> Iterator[str]:
+    """Single pushes beside a naive loop."""
+    if "pushes" not in results:
+        return
+    rows = [
+        [
+            f"{case['question']}, {case['contender']}",
+            f"{median(case['push']):.1f}",
+            f"{min(case['push']):.1f} … {max(case['push']):.1f}",
+            f"{median(case['waiting']):.1f}",
+            f"{median(case['answering']):,.0f}",
+        ]
+        for case in results["pushes"]["figures"]["cases"]
+    ]
+    yield (
+        "Single pushes, an element each 10 ms into [RANGE 10s STEP 1s], beside a loop that keeps the window's elements and asks "
+        "pyoxigraph at each step: microseconds a push, answers included, and medians of the pushes that wait and of those that "
+        f"bring an answer (`python -m bench.suites.pushes`, {origin(results['pushes'])}):\n"
+    )
+    yield table(["query, contender", "a push", "lowest … highest", "waits", "answers"], rows)
+
+
 def of_many(results: Mapping[str, Found]) -> Iterator[str]:
     """CPU time per triple by number of queries."""
     if "many" not in results:

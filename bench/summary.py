@@ -23,6 +23,7 @@ from bench.suite_tables import (
     of_ingest,
     of_latency,
     of_many,
+    of_pushes,
     of_spark,
     of_startup,
     of_suites,
@@ -59,8 +60,8 @@ def results_in(folder: Path) -> dict[str, Found]:
 def rendered(results: Mapping[str, Found]) -> str:
     """Markdown tables for every result file present."""
     operators = (*_operators(results), *of_growing_windows(results))
-    first = (*of_suites(results), *of_ingest(results), *of_latency(results), *of_many(results), *of_startup(results))
-    suites = (*first, *of_spark(results))
+    first = (*of_suites(results), *of_ingest(results), *of_latency(results), *of_pushes(results), *of_many(results))
+    suites = (*first, *of_startup(results), *of_spark(results))
     parts = [*suites, *operators, *_steps(results), *_memory(results), *of_bounded(results), *_soak(results)]
     return "\n".join(parts) if parts else "There are no figures yet.\n"
 

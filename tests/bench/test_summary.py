@@ -155,6 +155,8 @@ def test_tables_of_latency_startup_ingest_and_spark(tmp_path: Path) -> None:
     times = {"cpu": [70.0, 71.4, 90.0], "p50": [61.0, 60.0, 99.0], "p99": [150.0, 140.0, 151.0]}
     case = {"query": "join", "way": "push", "subscriber": "ids", **times, "pushes_per_second": 12_345.0}
     suite("latency", {"cases": [case]}).write(tmp_path)
+    figures = {"push": [15.0, 14.0, 16.5], "waiting": [6.0, 6.5, 7.0], "answering": [900.0, 1100.4, 1200.0]}
+    suite("pushes", {"cases": [{"question": "join", "contender": "engine, push", **figures}]}).write(tmp_path)
     start = {
         "query": "filter",
         "runner": "cqels run",
@@ -175,6 +177,7 @@ def test_tables_of_latency_startup_ingest_and_spark(tmp_path: Path) -> None:
     suite("spark", {"cases": [spark]}).write(tmp_path)
     text = summary.rendered(summary.results_in(tmp_path))
     assert "| join, push, ids | 71 | 61 | 150 | 12.3 k |" in text
+    assert "| join, engine, push | 15.0 | 14.0 … 16.5 | 6.5 | 1,100 |" in text
     assert "| .nt to batches, engine | 5.00 M | 4.00 M … 6.00 M | 6.2 |" in text
     assert "| filter, cqels run | 15.50 | 14.00 … 19.00 | 0.84 | 0.81 … 0.90 |" in text
     assert "| 10,000 rows, spark, 2 cores | 38.2 k | 272 | 450 | 0.07 |" in text
