@@ -30,6 +30,8 @@ from cqels_py.errors import UnsupportedQuery
 MOST_TRANSITIONS = 128
 """By one event: an arrival tries each of them."""
 MOST_STATES = 2000
+MOST_IN_ALL = 1 << 15
+"""Transitions, those from no state included: kernels number them in two bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class _Builder:
         for event, after in self._nothing:
             absent.append((len(self._events), after))
             self._events.append(event)
-        _check_size(fragment)
+        _check_size(fragment, len(absent))
         return Automaton(fragment, self._events, absent)
 
     def _state(self) -> int:
@@ -206,7 +208,14 @@ def _alternatives(parts: list[Fragment]) -> Fragment:
     return whole
 
 
-def _check_size(fragment: Fragment) -> None:
+def _check_size(fragment: Fragment, absent: int) -> None:
+    """`absent`: the number of NOTs, which have a transition each."""
+    in_all = len(fragment.first) + len(fragment.edges) + absent
+    if in_all > MOST_IN_ALL:
+        raise UnsupportedQuery(
+            f"the event pattern has {in_all:,} transitions, more than {MOST_IN_ALL:,}: {_SMALLER}; or one MATCH for each branch of "
+            "an OR, joined by UNION"
+        )
     counts: dict[int, int] = {}
     for edge in fragment.edges:
         event = fragment.event_of[edge.target]

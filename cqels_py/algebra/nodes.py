@@ -244,6 +244,7 @@ class Match:
     `within`: microseconds between the first and the last element, `within_events`: elements between them; None: any number.
     `strict_time`: the parts of a sequence have different times. `windows`: one for each stream, as wide as a match stands.
     `policy`: ALL; or LATEST or EARLIEST, one match for each last element. `consume`: after a match, elements so far serve no more.
+    `offset`: the place in the query's text.
     """
 
     pattern: EventPattern
@@ -253,6 +254,7 @@ class Match:
     strict_time: bool = False
     policy: str = "ALL"
     consume: bool = False
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.errors import UnsupportedQuery
 from cqels_py.kernels.patterns import runs as kernel
 from cqels_py.kernels.patterns.start_heap import LONGEST
 from cqels_py.plan.match_bounds import is_cut, unsteady_lists
@@ -72,10 +71,8 @@ def match_program(node: MatchRows) -> MatchProgram:
     unsteady = unsteady_lists(node) if node.guarantee else set()
     heaped = [(state, key) in unsteady for state, key, _ in lists.numbers]
     entries, key_columns, cleared, cut_columns = _entries(node, lists, event_of)
-    if len(entries) > kernel.MOST_ENTRIES:
-        raise UnsupportedQuery(
-            f"MATCH has {len(entries):,} transitions; at most {kernel.MOST_ENTRIES:,} are possible: write several queries"
-        )
+    # The parser refuses larger automata, with their place.
+    assert len(entries) <= kernel.MOST_ENTRIES
     events = [event_of[entry[kernel.TARGET]] for entry in entries]
     targets = [lists.of_state(entry[kernel.TARGET]) for entry in entries]
     ends = np.cumsum([0, *map(len, targets)]).tolist()

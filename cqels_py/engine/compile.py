@@ -120,7 +120,7 @@ def compile_query(
             return query
     findings = [finding for analysis in ANALYSES for finding in analysis(asked)]
     # First of all rewrites: it makes unions of triple patterns, into which windows and filters are then pushed.
-    entailed = asked if ontology is None else entail(asked, ontology)
+    entailed = asked if ontology is None else entail(asked, ontology, Source(text, source).place)
     rewritten = rewrite(entailed, left_out)
     plan = rewrite_plan(plan_query(rewritten, left_out), left_out)
     plan = replace(plan, warnings=(*findings, *plan.warnings))

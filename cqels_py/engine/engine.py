@@ -225,7 +225,7 @@ class Engine:
         has_static = static != () or graphs or compiled.static_graphs
         reading = [*calls_to_read("arrow"), *(calls_to_read("nq") if has_static else ())]
         prepare([*calls_of(compiled.plan, rewritten=entailment is not None), *reading])
-        return self._register(compiled, static, graphs, entailment)
+        return self._register(compiled, static, graphs, entailment, source)
 
     def register_rules(
         self,
@@ -255,13 +255,14 @@ class Engine:
         static: Iterable[StaticSource] | StaticSource,
         static_graphs: Mapping[str, StaticSource] | None,
         entailment: str | None,
+        source: str | None,
     ) -> Query:
         self._steps.check_open()
         self.flush()
         self._registry.streams.check_time_predicates(compiled.plan)
         data = load_static_data(compiled.plan, static, static_graphs, self.dictionary, self._options.contexts)
         if entailment is not None:
-            compiled = compile_query(compiled, ontology=ontology_of(data, self.dictionary))
+            compiled = compile_query(compiled, source=source, ontology=ontology_of(data, self.dictionary))
         limits = Limits(
             self._options.max_text, report_for(compiled.plan, self._reports.report), self._counters.add_no_numbers
         )

@@ -263,7 +263,9 @@ def match_of(block: MatchBlock, events: dict[URIRef, Event], source: Source) -> 
         automaton_of(pattern, strict_time=block.strict_time)
     except UnsupportedQuery as error:
         raise source.refusal(error.message, block.start) from None
-    return Match(pattern, windows, block.within, block.within_events, block.strict_time, block.policy, block.consume)
+    return Match(
+        pattern, windows, block.within, block.within_events, block.strict_time, block.policy, block.consume, block.start
+    )
 
 
 def check_repeated(block: MatchBlock, tokens: Sequence[Token], source: Source) -> None:

@@ -53,7 +53,7 @@ from cqels_py.algebra.paths import may_have_no_steps
 from cqels_py.algebra.printer import path_text
 from cqels_py.algebra.traverse import map_children, map_exists
 from cqels_py.algebra.variables import certain_variables
-from cqels_py.errors import UnsupportedQuery
+from cqels_py.errors import Place, UnsupportedQuery
 
 Above = Mapping[URIRef, tuple[URIRef, ...]]
 _NONE: frozenset[Variable] = frozenset()
@@ -134,23 +134,25 @@ def _named(above: Mapping[Node, set[Node]]) -> Above:
     return {lower: named[lower] for lower in sorted(named) if named[lower]}
 
 
-def entail(query: ContinuousQuery, ontology: Ontology) -> ContinuousQuery:
+def entail(query: ContinuousQuery, ontology: Ontology, place: Callable[[int], Place | None]) -> ContinuousQuery:
     """The query over its windows and static graphs with all triples that they entail. Windows are RDF graphs in every dialect.
 
-    Raises UnsupportedQuery for DESCRIBE, and for property paths that would need the classes of a node.
+    `place`: that of an offset into the query's text. Raises UnsupportedQuery for DESCRIBE, for events and STATE, and for property
+    paths that would need the classes of a node.
     """
     if query.form == "DESCRIBE":
         raise UnsupportedQuery(
             "DESCRIBE under entailment is not supported, as it describes stated triples alone: write a CONSTRUCT with the "
             "triples you want"
         )
-    rewriting = _Rewriting(ontology)
+    rewriting = _Rewriting(ontology, place)
     return replace(query, pattern=rewriting.rewrite(query.pattern, static=True), bag_windows=False)
 
 
 class _Rewriting:
-    def __init__(self, ontology: Ontology) -> None:
+    def __init__(self, ontology: Ontology, place: Callable[[int], Place | None]) -> None:
         self._ontology = ontology
+        self._place = place
         above = (*ontology.classes.values(), *ontology.domains.values(), *ontology.ranges.values())
         self._entailed = {class_ for classes in above for class_ in classes}
         self._numbers = count(1)
@@ -179,13 +181,15 @@ class _Rewriting:
             case State():
                 raise UnsupportedQuery(
                     "STATE with entailment is not supported: rules see the triples of elements as they are; leave the entailment "
-                    "out, or write rules for the classes and properties that are meant"
+                    "out, or write rules for the classes and properties that are meant",
+                    self._place(pattern.offset),
                 )
             case Match() | EventJoin():
                 word = "MATCH" if isinstance(pattern, Match) else "EVENT"
                 raise UnsupportedQuery(
                     f"{word} with entailment is not supported: an event's patterns are asked of the triples of one element, as they "
-                    "are; leave the entailment out, or ask for each class and property that is meant, with OR"
+                    "are; leave the entailment out, or ask for each class and property that is meant, with OR",
+                    self._place(pattern.offset if isinstance(pattern, Match) else pattern.events[0].offset),
                 )
             case Join() | NaryJoin() | Union():
                 return map_children(

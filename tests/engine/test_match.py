@@ -352,9 +352,13 @@ def test_queries_share_scans_and_leave():
 
 
 def test_a_match_with_entailment_is_refused():
-    text = f"{PREFIX}SELECT ?a {{ MATCH WITHIN 5m {{ {A} }} }}"
-    with pytest.raises(UnsupportedQuery, match="MATCH with entailment"):
-        cqels.Engine().register(text, entailment="rdfs")
+    text = f"{PREFIX}SELECT ?a {{\n  MATCH WITHIN 5m {{ {A} }} }}"
+    with pytest.raises(
+        UnsupportedQuery, match=r"MATCH with entailment .* leave the entailment out, or ask for"
+    ) as caught:
+        cqels.Engine().register(text, entailment="rdfs", source="a.rq")
+    line = 2 + PREFIX.count("\n")
+    assert str(caught.value).startswith(f"a.rq:{line}:3: ")
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cqels_py.algebra.match_automaton import MOST_IN_ALL
 from cqels_py.algebra.nodes import EventSequence, Match, Output, Project
 from cqels_py.algebra.printer import algebra_text
 from cqels_py.errors import QueryError, QuerySyntaxError, UnsupportedQuery
+from cqels_py.kernels.patterns.runs import MOST_ENTRIES
 from cqels_py.parser import parse
 
 A, B, C = (f"EVENT ON :s {{ ?{x} :is :{x} ; :k ?k }}" for x in "abc")
@@ -53,6 +55,17 @@ def test_refusals_have_a_place_and_a_way_out(match, kind, place, message):
         parse(query(match))
     assert message in str(caught.value)
     assert (caught.value.place.line, caught.value.place.column) == place
+
+
+def test_an_automaton_with_too_many_transitions_in_all_is_refused():
+    assert MOST_IN_ALL == MOST_ENTRIES
+    any_of_many = f"{{ {' OR '.join([A] * 128)} }}"
+    most = f"MATCH WITHIN 5m {{ {' SEQ '.join([any_of_many] * 2)} }}"
+    assert isinstance(parse(query(most)).pattern, Project)
+    with pytest.raises(
+        UnsupportedQuery, match=r"3:1: the event pattern has 49,280 transitions, more than 32,768: .*write"
+    ):
+        parse(query(f"MATCH WITHIN 5m {{ {' SEQ '.join([any_of_many] * 4)} }}"))
 
 
 def test_a_repeated_variable_is_not_seen_outside():
