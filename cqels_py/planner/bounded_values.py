@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from rdflib import XSD, Literal
 
+from cqels_py.functions.dates import parse_datetime
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import (
     ClosureRows,
@@ -61,7 +62,6 @@ _TRUTH_VALUES = (
     ),
 )
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_OF_INTEGERS = str(XSD.integer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,9 @@ class Values:
     """The values of a variable, as far as they are known.
 
     `bounded`: boundedly many; then at most `count` (None: it is not known how many). `integer`: only integers, of which the
-    least is `least` and the greatest `greatest` (None: without one). `written`: they are known as values only, of which each may be
-    written in any number of ways, and each of these is a term of its own.
+    least is `least` and the greatest `greatest` (None: without one). `date`: only dates; `after`, `before`: all of them are on this
+    side of some date. `written`: they are known as values only, of which each may be written in any number of ways, and each of
+    these is a term of its own.
     """
 
     bounded: bool = False
@@ -104,9 +105,14 @@ class Values:
     integer: bool = False
     least: int | None = None
     greatest: int | None = None
+    date: bool = False
+    after: bool = False
+    before: bool = False
 
     def concluded(self) -> Values:
-        """With the consequences: boundedly many integers lie between two of them."""
+        """With the consequences: boundedly many integers lie between two of them, and boundedly many dates, each with any zone."""
+        if self.date and self.after and self.before and not self.bounded:
+            return replace(self, bounded=True, written=True).concluded()
         if not self.integer or self.least is None or self.greatest is None:
             return self
         between = max(0, self.greatest - self.least + 1)
@@ -122,6 +128,9 @@ class Values:
             self.integer or other.integer,
             _first_or(max, self.least, other.least),
             _first_or(min, self.greatest, other.greatest),
+            self.date or other.date,
+            self.after or other.after,
+            self.before or other.before,
         ).concluded()
 
     def __or__(self, other: Values) -> Values:
@@ -135,6 +144,9 @@ class Values:
             self.integer and other.integer,
             None if None in least else min(each for each in least if each is not None),
             None if None in greatest else max(each for each in greatest if each is not None),
+            self.date and other.date,
+            self.after and other.after,
+            self.before and other.before,
         )
 
 
@@ -322,9 +334,9 @@ def _implied(tree: Tree) -> dict[str, Values]:
         case Call("SAMETERM", (Name(name), Term()) | (Term(), Name(name))):
             return {name: one_of(1)}
         case Call("=" | "SAMETERM", (Call("DATATYPE", (Name(name),)), Term(text))):
-            return _integers(name, text)
+            return _typed(name, text)
         case Call("=" | "SAMETERM", (Term(text), Call("DATATYPE", (Name(name),)))):
-            return _integers(name, text)
+            return _typed(name, text)
         case Call("<" | ">" | "<=" | ">=" as function, (Name(name), Term(text))):
             return _compared(name, function, text)
         case Call("<" | ">" | "<=" | ">=" as function, (Term(text), Name(name))):
@@ -338,7 +350,9 @@ def _is_value(text: str) -> bool:
     return text.startswith('"') and text.endswith(">")
 
 
-def _integers(name: str, datatype: str) -> dict[str, Values]:
+def _typed(name: str, datatype: str) -> dict[str, Values]:
+    if datatype == f"<{XSD.date}>":
+        return {name: Values(date=True)}
     for known, least in _LEAST.items():
         if datatype == f"<{known}>":
             return {name: Values(integer=True, least=least)}
@@ -346,7 +360,9 @@ def _integers(name: str, datatype: str) -> dict[str, Values]:
 
 
 def _compared(name: str, function: str, text: str) -> dict[str, Values]:
-    """The least or greatest integer on this side of a number."""
+    """The least or greatest integer on this side of a number; is there a date on this side?"""
+    if _is_date(text):
+        return {name: Values(after=True) if function in (">", ">=") else Values(before=True)}
     number = number_of(text)
     if number is None:
         return {}
@@ -359,6 +375,11 @@ def _compared(name: str, function: str, text: str) -> dict[str, Values]:
             return {name: Values(greatest=ceil(number) - 1)}
         case _:
             return {name: Values(greatest=floor(number))}
+
+
+def _is_date(text: str) -> bool:
+    term = to_rdflib(text)
+    return isinstance(term, Literal) and term.datatype == XSD.date and parse_datetime(str(term), True) is not None
 
 
 def number_of(text: str) -> Decimal | None:
@@ -387,4 +408,4 @@ def value_of(known: Known, tree: Tree) -> Values:
                 found = _combined(values)
                 return replace(found, count=None if found.count is None else found.count + 1)
             # A cast that fails leaves the variable unbound: then a comparison is not true either.
-            return Values(integer=function == _OF_INTEGERS)
+            return Values(integer=function == str(XSD.integer), date=function == str(XSD.date))

@@ -308,7 +308,10 @@ class _Decider:
         texts = []
         for name in chosen:
             low, high = self._ranges.low(name), self._ranges.high(name)
-            if not self._values.get(name, ANY).integer and low is not None and high is not None:
+            values = self._values.get(name, ANY)
+            if values.after and values.before:
+                texts.append(f"FILTER(DATATYPE(?{name}) = xsd:date), as other terms in a range are not boundedly many")
+            elif not values.integer and low is not None and high is not None:
                 texts.append(
                     f"FILTER(DATATYPE(?{name}) = xsd:integer), as numbers in a range are boundedly many only if they are integers"
                 )

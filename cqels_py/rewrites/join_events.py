@@ -53,6 +53,13 @@ _NAMES: dict[type[Pattern], str] = {
 }  # fmt: skip
 
 
+_EXISTS = (
+    "EXISTS beside EVENT is not supported: beside the blocks write { SELECT DISTINCT ?x { … } }, with its pattern over static data "
+    "and the variables ?x that the blocks share with it; without DISTINCT rows would come once for each solution. NOT EXISTS stands "
+    "in there behind a static pattern that binds ?x"
+)
+
+
 class Misplaced(Exception):
     """An EVENT block outside of MATCH stands where it cannot be evaluated; `offset`: its place in the query's text."""
 
@@ -97,9 +104,7 @@ def _rewritten(pattern: Pattern) -> Pattern:
             rewritten: Pattern = Extend(_rewritten(_filtered(inner, below)), variable, expression)
             return _filtered(rewritten, above)
         case Filter(_, condition) if has_exists(condition):
-            raise _misplaced(
-                pattern, "EXISTS beside EVENT is not supported: write its pattern beside the blocks, or leave it out"
-            )
+            raise _misplaced(pattern, _EXISTS)
         case Filter(inner, condition) if (within := _group(inner)) is not None:
             parts = conjuncts(condition)
             seen = possible_variables(within)
@@ -191,7 +196,8 @@ def _check_times(group: EventJoin) -> None:
     for condition in group.conditions:
         for variable in sorted(expression_variables(condition) & set(times)):
             if not _compares_times(condition, set(times)):
-                raise Misplaced(_time_message(variable), times[variable])
+                message = _distance_message if _is_computed(condition, variable) else _time_message
+                raise Misplaced(message(variable), times[variable])
     others = [variables_of_event(event) - {event.time} for event in group.events]
     others += [possible_variables(other) for other in group.others]
     for variable, event in times.items():
@@ -203,6 +209,24 @@ def _time_message(variable: Variable) -> str:
     return (
         f"?{variable} is a time: times are compared with times, as in FILTER(?{variable} > ?other), or with a constant such as "
         '"2024-01-01T00:00:00Z"^^xsd:dateTime'
+    )
+
+
+def _is_computed(condition: Expression, variable: Variable) -> bool:
+    """Is the variable in a sum or a difference?"""
+    match condition:
+        case Call("+" | "-"):
+            return variable in expression_variables(condition)
+        case Call(_, arguments):
+            return any(_is_computed(each, variable) for each in arguments)
+        case _:
+            return False
+
+
+def _distance_message(variable: Variable) -> str:
+    return (
+        f"?{variable} is a time: distances of times are not compared in a join of all elements ever. Events that are at most 10 "
+        "minutes apart are found by MATCH WITHIN 10m { EVENT ON <a> { … } SEQ EVENT ON <b> { … } }, or in any order by AND"
     )
 
 

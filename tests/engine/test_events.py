@@ -270,6 +270,75 @@ def test_match_in_strict_time_gives_the_same():
     assert sorted(told(joined, elements)) == sorted(told(matched, elements)) != []
 
 
+def day(text):
+    return Literal(text, datatype=XSD.date, normalize=False)
+
+
+FIRST, LAST = f"{day('2024-01-02').n3()}", f"{day('2024-01-04').n3()}"
+BETWEEN = f"?d >= {FIRST} && ?d < {LAST}"
+
+
+def days(condition, shown="?d"):
+    return (
+        f"{PREFIX}SELECT {shown} ?n WHERE {{ EVENT ON :s AT ?i {{ ?x :day ?d FILTER({condition}) }} "
+        "EVENT ON :t AT ?j { ?y :n ?n } FILTER(?j > ?i) }"
+    )
+
+
+@pytest.mark.parametrize("batch", [1, None])
+def test_dates_between_two_others_are_boundedly_many(batch):
+    text = days(f"DATATYPE(?d) = <{XSD.date}> && {BETWEEN}")
+    assert counted(text)
+    verdict = cqels.analyse(text).memory
+    assert verdict.kind == "bounded"
+    written = ("2024-01-01", "2024-01-02", "2024-01-03", "2024-01-03Z", "2024-01-03+01:00", "2024-01-04", "2024-01-99")
+    elements = [element(n, "s", ("day", day(each))) for n, each in enumerate(written)]
+    elements += [element(8, "s", ("day", Literal("2024-01-03"))), element(9, "t", ("n", Literal(1)))]
+    found = told(text, elements, batch)
+    assert sorted(values[1] for _, values in found) == ["2024-01-02", "2024-01-03", "2024-01-03+01:00", "2024-01-03Z"]
+    assert_engine_right(text, elements)
+
+
+@pytest.mark.parametrize(
+    ("condition", "repair"),
+    [
+        (BETWEEN, "FILTER(DATATYPE(?d) = xsd:date)"),
+        (f"DATATYPE(?d) = <{XSD.date}> && ?d >= {FIRST}", "bounds for ?d"),
+        (f"DATATYPE(?d) = <{XSD.dateTime}> && {BETWEEN}", "FILTER(DATATYPE(?d) = xsd:date)"),
+        (f"DATATYPE(?d) = <{XSD.date}> && ?d >= {day('2024-02-30').n3()} && ?d < {LAST}", "bounds for ?d"),
+        (f"DATATYPE(?d) = <{XSD.date}> && (?d >= {FIRST} || ?d < {LAST})", "bounds for ?d"),
+    ],
+)
+def test_dates_without_both_limits_or_of_any_type_are_not(condition, repair):
+    verdict = cqels.analyse(days(condition)).memory
+    assert verdict.kind == "not bounded"
+    assert repair in verdict.repair
+
+
+def test_a_cast_to_a_date_has_bounds():
+    text = (
+        f"{PREFIX}SELECT ?d ?n WHERE {{ EVENT ON :s AT ?i {{ ?x :at ?t BIND(xsd:date(?t) AS ?d) FILTER({BETWEEN}) }} "
+        "EVENT ON :t AT ?j { ?y :n ?n } FILTER(?j > ?i) }"
+    )
+    assert cqels.analyse(text).memory.kind == "bounded"
+
+
+def test_what_exists_in_static_data_is_a_subselect():
+    block = "EVENT ON :s AT ?i { ?x :k ?k } EVENT ON :t AT ?j { ?y :n ?n } FILTER(?j > ?i)"
+    text = f"{PREFIX}SELECT ?n WHERE {{ {block} {{ SELECT DISTINCT ?k {{ ?k :near ?other }} }} }}"
+    near = [(URIRef(f"{EX}k1"), URIRef(f"{EX}near"), URIRef(f"{EX}k{n}")) for n in range(3)]
+    engine = cqels.Engine()
+    query = engine.register(text, static=[near])
+    for each in (
+        element(1, "s", ("k", URIRef(f"{EX}k1"))),
+        element(2, "s", ("k", URIRef(f"{EX}k2"))),
+        element(3, "t", ("n", Literal(7))),
+    ):
+        engine.push(str(each.stream), list(each.triples), time=each.time)
+    engine.finish()
+    assert len(list(query.results())) == 1
+
+
 BEFORE = "EVENT ON :s AT ?i { ?x :n ?v }"
 REFUSED = [
     (f"{BEFORE} EVENT ON :t {{ ?y :n ?w }} FILTER(?i > ?w)", (2, 19), "?i is a time: times are compared with times"),
@@ -278,6 +347,17 @@ REFUSED = [
     (f"{BEFORE} STREAM :t [RANGE 5s] {{ ?x :n ?w }}", (2, 19), "give this block a window"),
     ("EVENT ON :s [RANGE 5s] { ?x :n ?v }", (2, 31), "for a window write STREAM :s [RANGE 10m]"),
     (f"?x :n ?v FILTER NOT EXISTS {{\n{BEFORE} }}", (3, 1), "EVENT inside of EXISTS"),
+    (
+        f"{BEFORE} FILTER EXISTS {{ ?x :k ?k }}",
+        (2, 19),
+        "write { SELECT DISTINCT ?x { … } }, with its pattern over static",
+    ),
+    (f"{BEFORE} FILTER NOT EXISTS {{ ?x :k ?k }}", (2, 19), "NOT EXISTS stands in there behind a static pattern"),
+    (
+        f"{BEFORE} EVENT ON :t AT ?j {{ ?y :n ?w }} FILTER(?j > ?i && ?j - ?i < 'PT10M')",
+        (2, 19),
+        "?i is a time: distances of times are not compared",
+    ),
     (f"{BEFORE} FILTER(NOW() > ?v)", (2, 19), "NOW() beside EVENT"),
     (f"{BEFORE} EVENT ON :t {{ ?y :n ?w }}", (2, 19), "is in the result, and <http://ex.org/s> may wait for"),
 ]
