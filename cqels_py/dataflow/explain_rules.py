@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cqels_py.analysis.rule_bounds import rule_bounds
 from cqels_py.plan.nodes import Plan, StateRows
 from cqels_py.plan.temporal_rules import BEGINNING, FOREVER, Kind, PlannedRules, Predicate, RuleProgram, RuleRow
 from cqels_py.planner.windows import duration_text
@@ -45,6 +46,36 @@ def rule_lines(query: Plan) -> Iterator[str]:
     delayed = [_name(each) for each in program.predicates if each.delayed and each.shown]
     if delayed:
         yield f"recursive with a delay, so that consequences wait for their time: {', '.join(delayed)}"
+    yield from _bounds(program)
+
+
+def _bounds(program: RuleProgram) -> Iterator[str]:
+    """How much is kept, and the bounds of the paper."""
+    bounds = rule_bounds(program)
+    if bounds is None:
+        return
+    punctual = ", ".join(f"[{_duration(each)}]" for each in bounds.punctual)
+    more = f", and by {punctual} one for each change of its body that is no longer ago" if punctual else ""
+    yield f"for each combination of values SOMETIME, ALWAYS and FOR keep at most {bounds.kept:,} intervals{more}"
+    if not bounds.in_paper:
+        yield "the paper's bounds (Theorems 12 and 15) are for programs without SINCE and NOT"
+        return
+    terms = f" · |O|^{bounds.arity}" if bounds.arity > 1 else " · |O|" if bounds.arity else ""
+    yield (
+        f"the paper's bounds, in facts over |O| terms, with t_Π = {_duration(bounds.greatest)}, gran = "
+        f"{_duration(bounds.shortest or 0)}, P = {bounds.predicates} predicates, R = {bounds.rules} rules, A = {bounds.arity}:"
+    )
+    yield (
+        f"Theorem 12: (4 ((t_Π + step) / gcd + 1)² + 1) · P · |O|^A = {bounds.theorem_12:,}{terms}, if all times of the data are "
+        f"multiples of gcd = step = {_duration(bounds.unit)}"
+    )
+    if bounds.theorem_15 is None:
+        yield "Theorem 15: none, as it is for programs without punctual intervals"
+    else:
+        yield (
+            f"Theorem 15: 9 (2 (t_Π / gran + 2) · R^((t_Π + step) / K))² · P · |O|^A = {bounds.theorem_15}{terms}, for "
+            f"step = K = {_duration(bounds.least or 0)}"
+        )
 
 
 def _rule(rules: PlannedRules, row: RuleRow, partner: int | None) -> str:

@@ -305,4 +305,6 @@ EXPLAINED = [
     "@state0(?v0) ← <Q>(?v0)",
     "2 strata: NOT is applied when the strata below are final",
     "recursive with a delay, so that consequences wait for their time: <P>",
+    "for each combination of values SOMETIME, ALWAYS and FOR keep at most 4 intervals",
+    "the paper's bounds (Theorems 12 and 15) are for programs without SINCE and NOT",
 ]
