@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
+_ELEMENT_BYTES = 8 + 4 + 8
+"""Time, stream and first triple."""
+_TRIPLE_BYTES = 3 * 8
 
 
 @dataclass(slots=True)
@@ -49,8 +52,9 @@ class ElementBatch:
     @property
     def nbytes(self) -> int:
         """Bytes of all columns."""
-        columns = (self.time, self.stream, self.first, *self.positions[:3], self.graph, self.counted)
-        return sum(0 if column is None else column.nbytes for column in columns)
+        elements = _ELEMENT_BYTES if self.counted is None else _ELEMENT_BYTES + 8
+        triples = _TRIPLE_BYTES if self.graph is None else _TRIPLE_BYTES + 8
+        return 8 + elements * len(self.time) + triples * len(self.subject)
 
     def live_ids(self) -> Iterator[Ids]:
         """The columns of terms."""

@@ -224,7 +224,7 @@ class LocalRunner(Runner):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements that wait, with the room for as many as have ever waited for the watermark."""
+        """Bytes of the elements that wait, or of as many as have ever waited."""
         return self._early.nbytes + self._waiting.nbytes
 
     def process_at_once(self) -> None:

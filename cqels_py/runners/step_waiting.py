@@ -41,6 +41,7 @@ class WaitingElements:
         self._last = np.full(streams + 1, _BEFORE_ALL)
         self._waiting: list[ElementBatch] = []
         self._count = 0
+        self._bytes = self._most_bytes = 0
 
     def add(self, batch: ElementBatch) -> ElementBatch | None:
         """The elements to be processed now: all that wait, and those of the batch; None: all of them wait.
@@ -53,6 +54,7 @@ class WaitingElements:
         if in_time and self._count + len(batch.time) < MOST_WAITING:
             self._waiting.append(batch)
             self._count += len(batch.time)
+            self._bytes += batch.nbytes
             return None
         taken = self.take(batch)
         if not in_time:
@@ -62,6 +64,7 @@ class WaitingElements:
     def take(self, *more: ElementBatch) -> ElementBatch:
         """Remove and return the elements that wait, with `more` after them."""
         taken, self._waiting, self._count = [*self._waiting, *more], [], 0
+        self._bytes, self._most_bytes = 0, self.nbytes
         return concatenate_elements(taken)
 
     @property
@@ -74,8 +77,8 @@ class WaitingElements:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the waiting elements."""
-        return sum(batch.nbytes for batch in self._waiting)
+        """Bytes of the most elements that have ever waited: freed memory stays with the process, for the next ones."""
+        return max(self._most_bytes, self._bytes)
 
     def live_ids(self) -> Iterator[Ids]:
         """Ids of the waiting elements."""

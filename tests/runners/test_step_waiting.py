@@ -184,3 +184,26 @@ def test_elements_of_a_query_that_feeds_another_do_not_wait() -> None:
     for time in range(9):
         pair.call("push", STREAMS[0], [("<http://ex.org/a>", "<http://ex.org/v>", f'"{time}"')], time=time)
     assert pair.steps[0] == pair.steps[1]
+
+
+def test_bytes_are_those_of_the_most_that_ever_waited() -> None:
+    waiting = WaitingElements({})
+    waiting._may_wait = True
+    waiting._boundary[:] = 1_000
+    assert waiting.nbytes == 0
+    batch = _one_triple(10)
+    sizes = []
+    for count in (2, 3, 1):
+        for _ in range(count):
+            assert waiting.add(batch) is None
+        sizes.append(waiting.nbytes)
+        waiting.take()
+        assert waiting.nbytes == sizes[-1]
+    columns = (batch.time, batch.stream, batch.first, batch.subject, batch.predicate, batch.object)
+    assert sizes[0] == 2 * sum(column.nbytes for column in columns)
+    assert sizes[2] == sizes[1] == sizes[0] // 2 * 3
+
+
+def _one_triple(time: int) -> ElementBatch:
+    term = np.ones(1, np.int64)
+    return ElementBatch(np.array([time]), np.zeros(1, np.int32), np.array([0, 1]), term, term, term)
