@@ -35,6 +35,7 @@ _INSTEAD = {
     "EXISTS": "write NOT { … } in the body, outside of FILTER",
     "GROUP": "aggregate over STATE: SELECT … WHERE { STATE { … } } GROUP BY ?x",
 }
+_VOLATILE = ("NOW", "RAND", "UUID", "STRUUID", "BNODE")
 _AHEAD = ("FUTURE", "NEXT", "EVENTUALLY", "UNTIL")
 _LOOKS_BACK = "bodies look back: what follows later is said in the head, FOR [0s, 3s]"
 
@@ -204,6 +205,12 @@ class RulesReader:
         word = token.text.upper()
         if token.is_word(*_AHEAD):
             raise self._source.refusal(_LOOKS_BACK, token.start)
+        if token.is_word(*_VOLATILE):
+            instead = "use SOMETIME or ALWAYS" if word == "NOW" else "compute it beside STATE"
+            raise self._source.refusal(
+                f"{word}() in a rule is not supported: its value would change while its facts hold; {instead}",
+                token.start,
+            )
         if token.is_word(*_REFUSED):
             raise self._source.refusal(f"{_ONLY}, not {word}: {_INSTEAD.get(word, 'leave it out')}", token.start)
 

@@ -8,7 +8,7 @@ from cqels_py.algebra import temporal_rules as rules
 from cqels_py.algebra.nodes import ContinuousQuery, RuleSet, State, TermOrVariable
 from cqels_py.algebra.printer import triple_text
 from cqels_py.algebra.temporal_rules import Atom, Rule
-from cqels_py.errors import Place, UnsupportedQuery
+from cqels_py.errors import Place
 from cqels_py.plan.nodes import Node, StateRows
 from cqels_py.plan.temporal_rules import PlannedRules, RuleProgram
 from cqels_py.planner.expressions import compile_expression
@@ -34,11 +34,7 @@ def planned_rules(planner: Planning, query: ContinuousQuery) -> PlannedRules | N
     if query.rules is None:
         return None
     expressions = tuple(map(compile_expression, query.rules.expressions))
-    for expression in expressions:
-        if not expression.deterministic:
-            raise UnsupportedQuery(
-                f"NOW() in a rule is not supported: {expression.text} would change while its facts hold; use SOMETIME or ALWAYS"
-            )
+    assert all(expression.deterministic for expression in expressions), "the parser refuses NOW() in rules"
     answers = [_answer(number, state) for number, state in enumerate(planner.states)]
     program = compile_rules([*query.rules.rules, *answers], [rule.head for rule in answers])
     streams = tuple(planner.streams.streams.index(str(stream)) for stream in query.rules.streams)
