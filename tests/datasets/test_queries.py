@@ -252,6 +252,31 @@ def test_breakdowns_by_hand(tmp_path: Path) -> None:
     assert found == expected
 
 
+def test_tips_after_arrivals_by_hand(tmp_path: Path) -> None:
+    from cqels_py.datasets import taxi
+
+    rides = [
+        ride
+        for block in taxi.generate(rides_per_day=20_000, taxis=1_000, seed=1, days=DAYS)
+        for ride in zip(*(getattr(block, name).tolist() for name in RIDE), strict=True)
+    ]
+    arrived = Counter[int]()
+    expected = Counter[str]()
+    # Of the rides of an instant, those that begin are before those that arrive: none is later than another one.
+    for _, begins, area, tip in sorted(
+        [(time, 0, area, tip) for time, area, _, tip in rides] + [(time, 1, area, 0.0) for time, _, area, _ in rides]
+    ):
+        if begins == 1:
+            arrived[area] += 1
+        elif tip > 10 and arrived[area]:
+            expected[taxi.BOROUGHS[taxi.BOROUGH_OF_RANK[area]]] += arrived[area]
+    last = {row["borough"]: int(row["pairs"]) for row in bindings(answer("taxi", "tips-after-arrivals", tmp_path))}
+    assert last == expected
+
+
+RIDE = ("pickup", "pickup_area", "dropoff_area", "tip")
+
+
 def test_no_cash_between_by_hand(tmp_path: Path) -> None:
     from cqels_py.datasets import taxi
 

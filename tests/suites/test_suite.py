@@ -10,7 +10,15 @@ from tests.suites.rides import RIDES
 
 
 def test_ids_are_numbers_or_names() -> None:
-    names = ["busiest-areas", "earnings", "hot-areas", "no-cash-between", "three-windows", "tips-by-area"]
+    names = [
+        "busiest-areas",
+        "earnings",
+        "hot-areas",
+        "no-cash-between",
+        "three-windows",
+        "tips-after-arrivals",
+        "tips-by-area",
+    ]
     assert list(RIDES.queries()) == names
     for name, most in (("srbench", 17), ("lsbench", 12)):
         assert list(find(name).queries()) == [str(number) for number in range(1, most + 1)]
