@@ -39,13 +39,22 @@ from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
 from cqels_py.formats.times import LIKELY_FROM, LIKELY_TO
-from cqels_py.formats.triples import PushedElement, Term, Triple, elements_of_pushed, graph_text, triple_texts
+from cqels_py.formats.triples import (
+    PushedElement,
+    Term,
+    Triple,
+    are_plain,
+    elements_of_pushed,
+    graph_text,
+    triple_texts,
+)
 from cqels_py.functions.limits import MAX_TEXT, Limits
 from cqels_py.interrupts import done, undisturbed, use
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.runners.local import LocalRunner, RunningQuery
 from cqels_py.runners.statistics import Statistics
+from cqels_py.runners.step_waiting import MOST_UNENCODED
 from cqels_py.runners.stream_views import NOTHING
 from cqels_py.sources.opened import ArrowStream, StreamSource, all_opened, maps_of, predicates_of, table_in_order
 from cqels_py.sources.protocol import Opening
@@ -160,6 +169,8 @@ class Engine:
         self._known: WeakSet[Query] = WeakSet()
         self.dictionary.hold(self._undelivered)
         self._pushed: list[PushedElement] = []
+        self._ready = 0
+        """So many of them, the first ones, wait for the boundary of STEP windows, and have been counted."""
         self._elements = 0
         self._merged: TimeMerge | None = None
         use(self)
@@ -400,7 +411,7 @@ class Engine:
             return
         with self._turn:
             self._append(stream, texts, time, graph)
-            if self._steps.busy or (self._batch is not None and len(self._pushed) < self._batch):
+            if self._steps.busy or (self._waits() if self._batch is None else len(self._pushed) < self._batch):
                 return
             wrong, deliveries = self._evaluate(), self._pending.take()
         # Most elements of many streams have no results.
@@ -427,6 +438,21 @@ class Engine:
         if graph is not None and stream not in streams.graphs_asked:
             graph = None
         self._pushed.append(PushedElement(stream, number, time, predicate, texts, graph))
+
+    def _waits(self) -> bool:
+        """Does the last of the pushed elements wait for the boundary of STEP windows, as its terms are surely valid?
+
+        Then it has been counted, and its terms are looked up together with those of the others that wait.
+        """
+        if len(self._pushed) != self._ready + 1 or self._ready >= MOST_UNENCODED or self._reports.due:
+            return False
+        last = self._pushed[-1]
+        if last.time is None or last.graph is not None or not are_plain(last.texts):
+            return False
+        if not self._runner.waits(last.stream, last.time, len(last.texts) // 3):
+            return False
+        self._ready += 1
+        return True
 
     @_in_turn
     def push_batch(
@@ -673,6 +699,13 @@ class Engine:
         # Only now: an interruption while terms are looked up loses no elements.
         self._elements += count
         del self._pushed[:count]
+        if ready := self._ready:
+            self._ready = 0
+            with self._lock:
+                self._runner.keep(slice_elements(batch, 0, ready))
+            if ready == count:
+                return wrong
+            batch = slice_elements(batch, ready, len(batch.time))
         self._process(batch)
         return wrong
 

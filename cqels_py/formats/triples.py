@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ Triple: TypeAlias = tuple[Term, Term, Term]
 
 _POSITIONS = ("subject", "predicate", "object")
 _EXPECTED = {"subject": "an IRI or a blank node", "predicate": "an IRI"}
+_IRI = rb"<https?://[A-Za-z0-9._~:/?#@&+,;=-]+>"
+_LITERAL = rb'"[A-Za-z0-9 .:+-]*"(?:\^\^<http://www\.w3\.org/2001/XMLSchema#[A-Za-z]+>)?'
+_TRIPLE = rb"%b\n%b\n(?:%b|%b)" % (_IRI, _IRI, _IRI, _LITERAL)
+_PLAIN = re.compile(rb"%b(?:\n%b)*" % (_TRIPLE, _TRIPLE)).fullmatch
 _THREE_TEXTS = [str, str, str]
 _NO_TRIPLE = "a triple is (subject, predicate, object), and triples are a list of such: not {!r}"
 
@@ -63,6 +68,13 @@ def _text(term: Term) -> str:
     if not text:
         raise DataError('an empty text is not a term: <iri>, "text", "text"@en, "1"^^<datatype> or _:label')
     return text
+
+
+def are_plain(texts: Sequence[bytes]) -> bool:
+    """Are the terms of triples (3 n) certainly valid, and at their positions? False where that takes a closer look."""
+    line = b"\n".join(texts)
+    # A text of several lines is none of several terms.
+    return _PLAIN(line) is not None and line.count(b"\n") == len(texts) - 1
 
 
 def graph_text(graph: Any) -> bytes:

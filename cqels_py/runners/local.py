@@ -227,6 +227,23 @@ class LocalRunner(Runner):
         """Bytes of the elements that wait, or of as many as have ever waited."""
         return self._early.nbytes + self._waiting.nbytes
 
+    def waits(self, stream: int, time: int, triples: int) -> bool:
+        """Take in an element whose terms are looked up later, with others: `keep` then gets it. False if it cannot wait."""
+        if (
+            self._early.elements is not None
+            or not self._waiting.takes(stream, time)
+            or not self._watermark.moves_to(time)
+        ):
+            return False
+        self.counters.elements += 1
+        self.counters.triples += triples
+        self.counters.event_time = time
+        return True
+
+    def keep(self, batch: ElementBatch) -> None:
+        """Elements that `waits` has taken in, in that order, before any other is pushed."""
+        self._waiting.keep(batch)
+
     def process_at_once(self) -> None:
         """From now on no elements wait for the boundary of a window: so a step does not depend on when states are taken."""
         self.process_waiting()

@@ -19,6 +19,8 @@ from cqels_py.event_time.windows import NEVER, Bounds
 
 MOST_WAITING = 1 << 16
 """The most elements that wait."""
+MOST_UNENCODED = 1_000
+"""The most elements that wait as texts, whose terms have not been looked up."""
 _BEFORE_ALL = np.iinfo(np.int64).min
 
 
@@ -60,6 +62,19 @@ class WaitingElements:
         if not in_time:
             self._move_on(taken)
         return taken
+
+    def takes(self, stream: int, time: int) -> bool:
+        """May an element wait, which is not earlier than those before it?"""
+        return (
+            self._may_wait
+            and time <= self._boundary.item(stream if stream < self._unread else self._unread)
+            and self._count < MOST_WAITING - MOST_UNENCODED
+        )
+
+    def keep(self, batch: ElementBatch) -> None:
+        """Let elements wait that `takes` has admitted one by one."""
+        self._waiting.append(batch)
+        self._count += len(batch.time)
 
     def take(self, *more: ElementBatch) -> ElementBatch:
         """Remove and return the elements that wait, with `more` after them."""
