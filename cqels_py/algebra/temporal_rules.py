@@ -7,7 +7,7 @@ after the other's end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cqels_py.errors import Place
@@ -145,6 +145,23 @@ def atoms_of(formula: Formula) -> Iterator[Atom]:
                 yield from atoms_of(part)
         case _:
             pass
+
+
+def all_parts(parts: Sequence[Formula]) -> list[Formula]:
+    """The parts of a body and, behind each, those inside of it."""
+    found: list[Formula] = []
+    for part in parts:
+        found.append(part)
+        match part:
+            case Conjunction(inner):
+                found += all_parts(inner)
+            case Always(_, formula) | Sometime(_, formula):
+                found += all_parts((formula,))
+            case Since(left, _, right):
+                found += all_parts((left, right))
+            case _:
+                pass
+    return found
 
 
 def variables_of(formula: Formula) -> tuple[Variable, ...]:

@@ -18,6 +18,7 @@ from cqels_py.algebra.temporal_rules import (
     Since,
     Sometime,
     Variable,
+    all_parts,
     bound_by,
     exported_by,
     parts_of,
@@ -90,33 +91,17 @@ def check_recursion(rules: Sequence[Rule], starts: Sequence[int], source: Source
                     f"a recursion through NOT has no meaning, here of {names}: what is negated must not follow from the head",
                     start,
                 )
-            if any(isinstance(part, Computed) for part in _all_parts(rule.body)):
+            if any(isinstance(part, Computed) for part in all_parts(rule.body)):
                 raise source.refusal(
                     "BIND in a recursive rule could make new terms for ever: compute the value in a rule of its own",
                     start,
                 )
 
 
-def _all_parts(parts: Sequence[Formula]) -> list[Formula]:
-    found: list[Formula] = []
-    for part in parts:
-        found.append(part)
-        match part:
-            case Conjunction(inner):
-                found += _all_parts(inner)
-            case Always(_, formula) | Sometime(_, formula):
-                found += _all_parts((formula,))
-            case Since(left, _, right):
-                found += _all_parts((left, right))
-            case _:
-                pass
-    return found
-
-
 def _predicates(body: Sequence[Formula]) -> list[tuple[str, bool]]:
     """The predicates of a body, and whether they are negated."""
     found: list[tuple[str, bool]] = []
-    for part in _all_parts(body):
+    for part in all_parts(body):
         if isinstance(part, Atom):
             found.append((part.predicate, False))
         elif isinstance(part, Not):

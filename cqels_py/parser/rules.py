@@ -24,8 +24,10 @@ from cqels_py.terms.rdf import from_rdflib
 
 _PATH = "a property path in a rule is not supported: write triple patterns, and rules for the rest"
 _ONLY = "a rule's body takes triple patterns, ALWAYS, SOMETIME, SINCE, NOT, FILTER and BIND"
+_AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 _REFUSED = (
     *("OPTIONAL", "GRAPH", "SERVICE", "MINUS", "UNION", "SELECT", "VALUES", "EXISTS", "GROUP", "ORDER", "LIMIT"),
+    *_AGGREGATES,
     *("STREAM", "WINDOW", "MATCH", "EVENT", "STATE", "RULE", "RULES"),
 )
 _INSTEAD = {
@@ -33,7 +35,7 @@ _INSTEAD = {
     "UNION": "write one rule for each branch",
     "MINUS": "write NOT { … }",
     "EXISTS": "write NOT { … } in the body, outside of FILTER",
-    "GROUP": "aggregate over STATE: SELECT … WHERE { STATE { … } } GROUP BY ?x",
+    **dict.fromkeys(("GROUP", *_AGGREGATES), "aggregate over STATE: SELECT … WHERE { STATE { … } } GROUP BY ?x"),
 }
 _VOLATILE = ("NOW", "RAND", "UUID", "STRUUID", "BNODE")
 _AHEAD = ("FUTURE", "NEXT", "EVENTUALLY", "UNTIL")

@@ -8,7 +8,8 @@ from cqels_py.algebra import temporal_rules as rules
 from cqels_py.algebra.nodes import ContinuousQuery, RuleSet, State, TermOrVariable
 from cqels_py.algebra.printer import triple_text
 from cqels_py.algebra.temporal_rules import Atom, Rule
-from cqels_py.errors import Place
+from cqels_py.errors import Place, UnsupportedQuery
+from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, StateRows
 from cqels_py.plan.temporal_rules import PlannedRules, RuleProgram
 from cqels_py.planner.expressions import compile_expression
@@ -33,12 +34,29 @@ def planned_rules(planner: Planning, query: ContinuousQuery) -> PlannedRules | N
     """The rules of a query, with those of its STATEs, which have been planned."""
     if query.rules is None:
         return None
-    expressions = tuple(map(compile_expression, query.rules.expressions))
+    expressions = _expressions(query.rules)
     assert all(expression.deterministic for expression in expressions), "the parser refuses NOW() in rules"
     answers = [_answer(number, state) for number, state in enumerate(planner.states)]
     program = compile_rules([*query.rules.rules, *answers], [rule.head for rule in answers])
     streams = tuple(planner.streams.streams.index(str(stream)) for stream in query.rules.streams)
     return PlannedRules(program, streams, expressions, _given(program, query.rules))
+
+
+def _expressions(rule_set: RuleSet) -> tuple[ExpressionProgram, ...]:
+    """The programs of FILTER and BIND. UnsupportedQuery, at the rule, for a function that cannot be evaluated."""
+    places = {
+        part.number: rule.place
+        for rule in rule_set.rules
+        for part in rules.all_parts(rule.body)
+        if isinstance(part, rules.Condition | rules.Computed)
+    }
+    found = []
+    for number, expression in enumerate(rule_set.expressions):
+        try:
+            found.append(compile_expression(expression))
+        except UnsupportedQuery as error:
+            raise UnsupportedQuery(error.message, error.place or places[number]) from None
+    return tuple(found)
 
 
 def _given(program: RuleProgram, rule_set: RuleSet) -> tuple[tuple[int, tuple[str, ...], int, int], ...]:
