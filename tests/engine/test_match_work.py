@@ -331,3 +331,12 @@ def test_a_restored_state_goes_on(guarantee):
         expected, _ = run(text, elements, guarantee=guarantee, changelog=changelog)
         assert run(text, elements, guarantee=guarantee, changelog=changelog, after_each=put_back)[0] == expected
     assert expected
+
+
+def test_explain_says_why_there_is_no_q_tree():
+    text = """PREFIX : <http://ex.org/>
+    SELECT ?x ?y { MATCH WITHIN 5m {
+      EVENT ON :s { ?a :p ?x } AND EVENT ON :s { ?b :q ?x ; :r ?y } AND EVENT ON :s { ?c :t ?y } } }"""
+    told = cqels.Engine().register(text).explain()
+    assert "no q-tree, as the events are not hierarchical: ?x and ?y are together in an event" in told
+    assert "?x, ?y compared when matches are formed, as no key has it: a search may end without a match" in told
