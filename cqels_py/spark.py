@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("cqels_py.spark")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """s3a:, hdfs:, file:; a single letter is a drive."""
-_FORMAT = 27
+_FORMAT = 28
 """Raised when the form of the state changes: an older one is then refused."""
 
 

@@ -21,7 +21,7 @@ from cqels_py.state.named_values import Array, NamedValues, Plain
 
 State = Mapping[str, NamedValues]
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the layout of the file changes; that of the values has numbers of its own."""
 _MAGIC = b"CQELS-CHECKPOINT\n"
 _DIGEST = 32

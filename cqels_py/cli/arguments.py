@@ -29,6 +29,18 @@ def duration(option: str, text: str) -> int:
         raise UsageError(message) from None
 
 
+def time(option: str, text: str) -> int:
+    """An instant as in streams, ISO 8601 or an integer of microseconds since 1970 → microseconds."""
+    from cqels_py.formats.times import NO_TIME, time_of_text
+
+    found = time_of_text(text)
+    if found == NO_TIME:
+        raise UsageError(
+            f"{option} {text!r} is not a time; write one like 2024-05-01T12:00:00Z, or microseconds since 1970"
+        )
+    return found
+
+
 def iri(option: str, text: str) -> str:
     """An absolute IRI, which may stand in angle brackets."""
     found = text[1:-1] if text.startswith("<") and text.endswith(">") else text

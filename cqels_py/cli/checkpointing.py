@@ -152,7 +152,17 @@ def _identity(job: Job) -> Iterator[tuple[str, str]]:
     for option, files in (("--static-graph", job.static_graphs), ("--context", job.contexts), ("--map", job.maps)):
         yield option, json.dumps([(iri, _digest(Path(path))) for iri, path in files.items()])
     yield "--output", str(job.output.resolve())
-    for option in ("format", "changelog", "lateness", "entailment", "time_predicate", "blank_nodes", "batch"):
+    for option in (
+        "format",
+        "changelog",
+        "lateness",
+        "entailment",
+        "time_predicate",
+        "blank_nodes",
+        "batch",
+        "until",
+        "ahead",
+    ):
         yield f"--{option.replace('_', '-')}", str(getattr(job, option))
 
 

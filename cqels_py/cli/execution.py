@@ -116,6 +116,8 @@ class Execution:
         more: dict[str, Any] = (
             {"maps": {iri: file for iri, file in job.maps.items() if iri in sources}} if job.maps else {}
         )
+        if job.until is not None:
+            more["until"] = job.until
         threads = job.threads
         if self._checkpoint is not None:
             # With a second thread, the dictionary would change while it is written.
@@ -184,6 +186,7 @@ class LocalRun:
         # Registered in a program, a query would also need the kernels of pushes.
         with only_when_called():
             self._engine, self._query = _register(job, compiled, changelog, restored=restored)
+        cleanup.callback(self._engine.close)
         if job.metrics is not None:
             from cqels_py.engine.metrics import metrics_served
 
@@ -319,6 +322,7 @@ def _register(
         blank_nodes=job.blank_nodes,
         contexts=job.contexts,
         rejects=job.rejects,
+        ahead=job.ahead,
     )
     if job.checkpoint is not None:
         saved_run.process_at_once(engine)

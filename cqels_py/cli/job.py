@@ -17,7 +17,8 @@ class Job:
 
     `streams`: by IRI files, "-" or iterables of record batches. `static` are files, or N-Triples text. `announce`: report the
     compilation of kernels also without a terminal. `max_memory` "constant" or "window": a query that keeps more is refused.
-    `checkpoint`: the folder of snapshots, one `every` so many microseconds.
+    `checkpoint`: the folder of snapshots, one `every` so many microseconds. `until`: the instant to which time goes on at the end.
+    `ahead`: microseconds that an element may be later than the one before it.
     """
 
     text: str = ""
@@ -51,6 +52,8 @@ class Job:
     metrics: int | None = None
     checkpoint: Path | None = None
     every: int = 10_000_000
+    until: int | None = None
+    ahead: int | None = None
 
 
 def check_partitions(runner: str, partitions: int | None) -> None:
@@ -69,6 +72,18 @@ def check_maps(runner: str, maps: Mapping[str, str]) -> None:
     """UsageError where the runner maps no rows."""
     if runner == "spark" and maps:
         raise UsageError("--map is for the local runner; for Spark write the elements first, with cqels map")
+
+
+def check_ahead(runner: str, ahead: int | None) -> None:
+    """UsageError where the runner has no guard against wrong clocks."""
+    if runner == "spark" and ahead is not None:
+        raise UsageError("--ahead is for the local runner; on Spark filter the rows of wrong clocks before the query")
+
+
+def check_until(runner: str, until: int | None) -> None:
+    """UsageError where the runner does not move time on."""
+    if runner == "spark" and until is not None:
+        raise UsageError("--until is for the local runner; on Spark time moves with the elements only")
 
 
 def check_metrics(runner: str, port: int | None) -> None:

@@ -161,6 +161,16 @@ maps = click.option(
     default="0s",
     help="Allowed lateness; elements that are later are dropped.",
 )
+@click.option(
+    "--ahead",
+    metavar="DURATION",
+    help="Drop elements that are so much later than the one before them in their stream: wrong clocks. Default: none are.",
+)
+@click.option(
+    "--until",
+    metavar="TIME",
+    help="At the end of the streams, let event time go on to this instant, and deliver all that is due by then.",
+)
 @options(limit, stats, batch, threads)
 @click.option(
     "--max-memory",
@@ -219,6 +229,8 @@ def run_command(
     contexts: Sequence[str],
     time_predicate: str | None,
     lateness: str,
+    ahead: str | None,
+    until: str | None,
     limit: int | None,
     stats: bool,
     batch: int | None,
@@ -236,13 +248,26 @@ def run_command(
     QUERY is a file with the query.
     """
     from cqels_py.cli import arguments, execution, failures, files
-    from cqels_py.cli.job import Job, check_maps, check_metrics, check_partitions, check_rejects, check_threads
+    from cqels_py.cli.job import (
+        Job,
+        check_ahead,
+        check_maps,
+        check_metrics,
+        check_partitions,
+        check_rejects,
+        check_threads,
+        check_until,
+    )
 
     with failures.logged_as(log_format), failures.reported():
         check_partitions(runner, partitions)
         check_threads(runner, threads)
         check_rejects(runner, rejects)
         check_metrics(runner, metrics)
+        end = None if until is None else arguments.time("--until", until)
+        check_until(runner, end)
+        most = None if ahead is None else arguments.duration("--ahead", ahead)
+        check_ahead(runner, most)
         mapped = arguments.pairs("--map", maps)
         check_maps(runner, mapped)
         job = Job(
@@ -273,6 +298,8 @@ def run_command(
             metrics=metrics,
             checkpoint=checkpoint,
             every=arguments.duration("--every", every),
+            until=end,
+            ahead=most,
         )
         files.check(job)
     with failures.logged_as(log_format):

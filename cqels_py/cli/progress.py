@@ -66,6 +66,7 @@ class Progress:
             ("triples", f"{statistics.triples:,}"),
             ("results", f"{statistics.results:,}"),
             ("late elements dropped", f"{statistics.late:,}"),
+            *((("too far ahead dropped", f"{statistics.ahead:,}"),) if statistics.ahead else ()),
             ("malformed skipped", f"{statistics.malformed:,}"),
             *((f"  {reason} in <{iri}>", f"{count:,}") for (iri, reason), count in statistics.rejected.items()),
             ("no numbers in SUM, AVG", f"{statistics.no_numbers:,}"),
@@ -93,6 +94,8 @@ def omissions(statistics: Statistics) -> list[str]:
     words = []
     if statistics.late:
         words.append(f"{statistics.late:,} late element{'s' if statistics.late > 1 else ''} dropped")
+    if statistics.ahead:
+        words.append(f"{statistics.ahead:,} element{'s' if statistics.ahead > 1 else ''} too far ahead dropped")
     if statistics.malformed:
         words.append(f"{statistics.malformed:,} malformed skipped")
     return words

@@ -93,27 +93,30 @@ class SharedScans:
     def step(self, batch: ElementBatch) -> RoutedBatch:
         """Elements of the streams, in order; `batch.stream` are positions in the streams."""
         if len(batch):
-            self._foresee(batch, batch.time.item(-1) - 1)
+            self._foresee(batch, max(self._clock.through, batch.time.item(-1) - 1))
         first = batch.first if batch.counted is None else counted_triples(batch).first
         return self._route(batch, self._clock.step(batch.time, batch.stream, first))
 
-    def advance(self, time: int) -> RoutedBatch:
-        """No element before `time` (microseconds) will come any more."""
+    def advance(self, time: int, *, begin: bool = False) -> RoutedBatch:
+        """No element before `time` (microseconds) will come any more. `begin`: time begins there if nothing has come yet."""
+        if begin and self._clock.may_begin:
+            return self._route(_NOTHING, self._clock.begin(time))
         now = self._clock.now
         if now is not None:
-            self._foresee(_NOTHING, max(now, time) - 1)
+            self._foresee(_NOTHING, max(self._clock.through, time - 1))
         return self._route(_NOTHING, self._clock.advance(time))
 
     def finish(self) -> RoutedBatch:
-        """The streams have ended."""
+        """The sources have ended; time stands at the last instant that is told, until more elements come."""
         if (now := self._clock.now) is not None:
             self._foresee(_NOTHING, self._clock.last_instant(), now)
         return self._route(_NOTHING, self._clock.finish())
 
     def set_timer(self, instant: int) -> None:
-        """Ask for a tick at the end of an instant, for one who foresees."""
+        """Ask for a tick at the end of an instant, for one who foresees; none where all has been told through that instant."""
         assert self._clock.timers is not None
-        self._clock.timers.set(instant)
+        if instant > self._clock.through:
+            self._clock.timers.set(instant)
 
     def _foresee(self, batch: ElementBatch, through: int, last: int | None = None) -> None:
         for each in self.foreseeing:

@@ -35,6 +35,7 @@ from cqels_py.engine.services import TIMEOUT
 from cqels_py.engine.steps import Steps
 from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
 from cqels_py.errors import CqelsError, DataError, RunError, UsageError
+from cqels_py.event_time.ahead import AheadGuard
 from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
@@ -102,7 +103,9 @@ def _in_turn(method: Callable[Concatenate[Engine, Given], Answer]) -> Callable[C
 class Engine:
     """Registers continuous queries and runs them over streams, in this process.
 
-    `lateness`: microseconds that elements may come out of order; later ones are dropped, counted and reported.
+    `lateness`: microseconds that elements may come out of order; later ones are dropped, counted and reported. `ahead`: microseconds
+    that an element may be later than the one before it in its stream; one that is later still, as of a sensor with a wrong clock,
+    is dropped, counted and reported. Without it none is, and a jump of more than a year is reported.
     `batch`: how many elements are processed together (results are the same); without it each pushed one at once, and as
     many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it
     is raised, and the rest unharmed. `report` gets a DataError for all that is left out, and a RunError for exceptions of
@@ -135,6 +138,7 @@ class Engine:
         max_text: int = MAX_TEXT,
         max_waiting: int = MOST_WAITING,
         rejects: RejectsFile | None = None,
+        ahead: int | None = None,
     ) -> None:
         options = Options(
             lateness,
@@ -146,6 +150,7 @@ class Engine:
             read_contexts(contexts),
             max_text,
             max_waiting,
+            ahead,
         )
         self.dictionary = Dictionary()
         # Held for a whole call, so that calls of several threads follow one another. Re-entrant, as callbacks may call the engine.
@@ -159,7 +164,8 @@ class Engine:
         self._blank_nodes = blank_nodes
         self._options = options
         self._batch = batch
-        self._runner = LocalRunner(self.dictionary, lateness, waiting=True)
+        guard = AheadGuard(ahead, self._jumped)
+        self._runner = LocalRunner(self.dictionary, lateness, waiting=True, guard=guard)
         self._counters = self._runner.counters
         self._registry = Registry(self.dictionary)
         self._runner.rejects = kept = Rejects(rejects, self._counters, self.dictionary, self._registry.stream)
@@ -519,7 +525,11 @@ class Engine:
         self._deliver(deliveries, wrong)
 
     def advance(self, time: int) -> None:
-        """Promise that no element before `time` (microseconds) will come: mappings that expire before it do so now."""
+        """Promise that no element before `time` (microseconds) will come: mappings that expire before it do so now.
+
+        Before the first element, time begins there: queries are evaluated over empty windows, so that the silence of a stream which
+        never had an element is seen (windows with STEP at their first boundary at or after `time`, once time has passed it).
+        """
         if self._pending.is_here():
             raise _called_by_subscriber("advance")
         self._advance(instant(time))
@@ -538,22 +548,32 @@ class Engine:
 
     @_in_turn
     def finish(self) -> None:
-        """The streams have ended; nothing can be pushed any more. All results have been delivered when this returns."""
+        """The streams have ended; nothing can be pushed any more. All results have been delivered when this returns.
+
+        Told are the results through the last element, and those of the first boundary of windows with STEP at or after it, unless a
+        `run` has told them.
+        """
         if self._steps.ended is not None:
             return
         self._flush()
-        self._end()
+        self._steps.ended = UsageError("the engine's streams have ended: make a new engine")
+        self._end_input()
         for query in list(self._known):
             query.delivery.commit()
+        self.close()
+
+    def close(self) -> None:
+        """Take in no more elements, and tell nothing more. Results that wait can still be taken. Closing twice is once."""
+        if self._steps.ended is None:
+            self._steps.ended = UsageError("the engine has been closed: make a new engine")
+        done(self)
+        self._reports.close()
 
     @undisturbed
-    def _end(self) -> None:
-        self._steps.ended = UsageError("the engine's streams have ended: make a new engine")
+    def _end_input(self) -> None:
         with self._steps:
             self._runner.finish()
         self._deliver(self._pending.take())
-        done(self)
-        self._reports.close()
 
     @_in_turn
     def run(
@@ -565,8 +585,16 @@ class Engine:
         progress: Callable[[Statistics], None] | None = None,
         threads: int | None = None,
         skip: int = 0,
+        more: bool = False,
+        until: int | None = None,
     ) -> Statistics:
-        """Read the sources, one for each stream that a query reads, to their ends, merged by time; then finish.
+        """Read the sources, one for each stream that a query reads, to their ends, merged by time.
+
+        At their end it tells the results through the last element, and those of the first boundary of windows with STEP at or after
+        it, as `finish` does. Time stands there: the engine takes in later elements, by another `run` or by `push`, on the same
+        windows. `more`: neither is told, because more follows (history before live input); they come with the next elements,
+        `advance` or `finish`. `until`, in microseconds: if it is not before the last element, time goes on to that instant, and all
+        that is due through it is told.
 
         A source is a file, "-" for standard input, an Arrow table or reader, batches of elements, or a connector
         (`sources.protocol`). `threads` 2: files are read ahead by a second thread, with the same results; 1: all is done by this
@@ -583,6 +611,12 @@ class Engine:
         read_by = maps_of(maps, sources)
         if progress is not None:
             check_callable(progress, "progress", "the statistics")
+        check_flag(more, "more")
+        if until is not None and more:
+            raise UsageError(
+                "until= goes on to an instant at the end of the sources, and more=True does not: leave one out"
+            )
+        last = None if until is None else instant(until)
         self._flush()
         second = reader_ahead(list(sources.values()), threads, self.dictionary, self._reports.malformed)
         report = self._reports.malformed if second is None else second.report
@@ -592,9 +626,15 @@ class Engine:
             )
             if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
                 raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
-            merged = TimeMerge(readers)
+            merged = TimeMerge(readers, self._options.ahead)
             self._read(merged, second, progress, skip)
-            self.finish()
+            if last is not None and last >= (self._counters.event_time or last):
+                self._advance(last + 1)
+            elif not more:
+                self._flush()
+                self._end_input()
+            for query in list(self._known):
+                query.delivery.commit()
             merged.commit()
         return self.statistics
 
@@ -726,11 +766,16 @@ class Engine:
 
     def _process(self, batch: ElementBatch) -> None:
         counters = self._counters
-        late = counters.late
+        late, ahead = counters.late, counters.ahead
         with self._steps:
             self._runner.push(batch)
         if dropped := counters.late - late:
             self._reports.late(dropped)
+        if dropped := counters.ahead - ahead:
+            self._reports.ahead(dropped)
+
+    def _jumped(self, stream: int, time: int) -> None:
+        self._reports.ask_jump(self._registry.stream(stream), time)
 
     def _deliver(self, deliveries: Sequence[Delivery], wrong: Sequence[DataError] = ()) -> None:
         """Deliver the results of steps, and evaluate the elements that subscribers push meanwhile; then report and raise.

@@ -25,12 +25,15 @@ class Options:
     contexts: Contexts
     max_text: int
     max_waiting: int
+    ahead: int | None = None
 
     def __post_init__(self) -> None:
         if whole(self.lateness, "lateness", "microseconds") < 0:
             raise UsageError(f"lateness is 0 or more microseconds, not {self.lateness}")
         if self.lateness >= FAR:
             raise UsageError(f"lateness is less than {FAR} microseconds, not {self.lateness}")
+        if self.ahead is not None and whole(self.ahead, "ahead", "microseconds") < 1:
+            raise UsageError(f"ahead is 1 or more microseconds, not {self.ahead}")
         if self.batch is not None and whole(self.batch, "batch", "elements") < 1:
             raise UsageError(f"batch is 1 or more elements, not {self.batch}")
         seconds = self.service_timeout

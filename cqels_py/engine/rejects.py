@@ -18,7 +18,6 @@ from cqels_py.errors import DataError, RunError, UsageError
 from cqels_py.formats.statements import statements
 from cqels_py.runners.statistics import Counters
 
-LATE = "late"
 MALFORMED = "malformed"
 
 RejectsFile = str | os.PathLike[str]
@@ -29,8 +28,9 @@ class Rejects:
 
     `name_of`: the IRI of a stream by its number. A line of the file is an object with the members stream, position (of malformed
     input: its file, line and column, null if it was pushed; of an element: its number among all that the engine has taken in, from
-    1), reason, message (of malformed input), time (of a late element, in microseconds) and element: its triples as N-Quads, or the
-    malformed text; null where the reader cannot tell how far that reaches. A line is in the file as soon as it is written.
+    1), reason, message (of malformed input), time (of an element that was late or too far ahead, in microseconds) and element: its
+    triples as N-Quads, or the malformed text; null where the reader cannot tell how far that reaches. A line is in the file as soon
+    as it is written.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Rejects:
         self._dictionary = dictionary
         self._name_of = name_of
         self._path = path
-        self._late: deque[dict[str, Any]] = deque()
+        self._dropped: deque[dict[str, Any]] = deque()
         try:
             self._file = None if path is None else Path(path).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115
         except OSError as error:
@@ -63,30 +63,30 @@ class Rejects:
                 }
             )
 
-    def late(self, dropped: ElementBatch, numbers: Ids) -> None:
-        """Count late elements of the current step (n) with their numbers (n); `write_late` writes them when it is complete."""
-        for stream, count in zip(*np.unique(dropped.stream, return_counts=True), strict=True):
-            self._counters.reject(self._name_of(int(stream)), LATE, int(count))
+    def dropped(self, reason: str, elements: ElementBatch, numbers: Ids) -> None:
+        """Count elements of the current step (n) with their numbers (n); `write_dropped` writes them when it is complete."""
+        for stream, count in zip(*np.unique(elements.stream, return_counts=True), strict=True):
+            self._counters.reject(self._name_of(int(stream)), reason, int(count))
         if self._file is None:
             return
         # Now, as the dictionary may release their terms at the end of the step.
         for at, number in enumerate(numbers.tolist()):
-            element = slice_elements(dropped, at, at + 1)
+            element = slice_elements(elements, at, at + 1)
             columns = (element.subject, element.predicate, element.object, element.graph)
-            self._late.append(
+            self._dropped.append(
                 {
                     "stream": self._name_of(element.stream.item(0)),
                     "position": number,
-                    "reason": LATE,
+                    "reason": reason,
                     "time": element.time.item(0),
                     "element": statements(columns, self._dictionary),
                 }
             )
 
-    def write_late(self) -> None:
-        """Write the late elements of the steps so far."""
-        while self._late:
-            self._write(self._late.popleft())
+    def write_dropped(self) -> None:
+        """Write the elements that were dropped in the steps so far."""
+        while self._dropped:
+            self._write(self._dropped.popleft())
 
     def close(self) -> None:
         """Nothing more follows."""

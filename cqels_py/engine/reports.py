@@ -81,7 +81,7 @@ class EngineReports:
     Reports about a step are `due` when it is complete, and are given to `report` outside of the engine's lock.
     """
 
-    STATE = ("_asked",)
+    STATE = ("_asked", "_jumped")
 
     def __init__(self, options: Options, counters: Counters, rejects: Rejects) -> None:
         self._options = options
@@ -91,6 +91,7 @@ class EngineReports:
         self.due: deque[DataError] = deque()
         # Streams whose times seem to be meant in another unit.
         self._asked: list[str] = []
+        self._jumped: list[str] = []
 
     def warn(self, plan: Plan) -> None:
         """The warnings of a query, to the logger, unless reports go elsewhere."""
@@ -108,6 +109,28 @@ class EngineReports:
             )
         )
 
+    def ahead(self, dropped: int) -> None:
+        """Count elements of the current step that were dropped as too far ahead."""
+        elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
+        assert self._options.ahead is not None
+        self.due.append(
+            DataError(
+                f"{elements} dropped: more than {self._options.ahead:,} microseconds later than the element before it in "
+                "its stream, as if by a wrong clock; if it was a pause, a greater ahead accepts it"
+            )
+        )
+
+    def ask_jump(self, stream: str, time: int) -> None:
+        """Ask once about a stream whose time has jumped by more than a year."""
+        if stream not in self._jumped:
+            self._jumped.append(stream)
+            self.due.append(
+                DataError(
+                    f"<{stream}>: the time has jumped by more than a year, to {time} microseconds since the epoch, and "
+                    "earlier elements are late from now on; if a clock is wrong, ahead drops its elements (--ahead 1h)"
+                )
+            )
+
     def ask_unit(self, stream: str, time: int) -> None:
         """Ask once a stream whether an integer time was meant in another unit; perhaps in a thread that reads ahead."""
         if stream not in self._asked and (question := unit_question(time)) is not None:
@@ -117,7 +140,7 @@ class EngineReports:
     def report_due(self, failures: list[BaseException]) -> None:
         """Make the reports that are due; exceptions of `report` are added to `failures`."""
         try:
-            self._rejects.write_late()
+            self._rejects.write_dropped()
             while self.due:
                 self.report(self.due.popleft())
         except BaseException as error:

@@ -230,7 +230,7 @@ class TickClock(StateRecord):
 
     STATE = (
         *("_counts", "_entries", "_exits", "_sessions", "_next_boundary"),
-        *("_now", "_started", "_ticked", "_queues", "_ends", "timers"),
+        *("_now", "_started", "_ticked", "_through", "_queues", "_ends", "timers"),
     )
 
     def __init__(
@@ -257,6 +257,8 @@ class TickClock(StateRecord):
         self._now = _BEFORE_ALL
         self._started = False
         self._ticked = False
+        # The instant at which time stands, when sources have ended and nothing has followed; what is due by then is known.
+        self._through = _BEFORE_ALL
         self._eager = np.zeros(streams, np.bool_)
         steps: list[tuple[int, int, int]] = []
         for window in self._windows:
@@ -298,6 +300,11 @@ class TickClock(StateRecord):
         found += [boundary for boundary in self._next_boundary if boundary is not None and self._every_boundary]
         return min(found, default=NEVER) if self.timers is None else min([*found, self.timers.next_instant])
 
+    @property
+    def through(self) -> int:
+        """The instant through whose end all has been told."""
+        return max(self._now - 1, self._through)
+
     def step(self, time: Points, stream: npt.NDArray[np.int32], first: Points) -> Step:
         """Take in elements: `time` (n) not falling and not before `now`, `stream` (n) numbers within the query.
 
@@ -308,21 +315,44 @@ class TickClock(StateRecord):
             if not self._plain:
                 self._schedule(time, stream)
             self._started = True
-        through = self._now - 1
+        through = self.through
         return self._make(time, stream, first, through, () if self._plain else (through,) * len(self._windows))
+
+    @property
+    def may_begin(self) -> bool:
+        """Has nothing come yet, and are there windows? (Rules hold from the first fact on.)"""
+        return not self._started and bool(self._windows) and self.timers is None
+
+    def begin(self, time: int) -> Step:
+        """Time begins at this instant, before all its elements: with eager windows it is the first tick.
+
+        Windows with STEP have their first tick at the first boundary at or after it.
+        """
+        assert self.may_begin
+        self._now, self._started, first = time, True, np.array([time])
+        for index, window in enumerate(self._windows):
+            if self._timed_step(window):
+                boundary = window.bounds.boundary(first)
+                self._entries[index].add(boundary)
+                self._next_boundary[index] = int(boundary[0])
+        own = first if any(window.bounds.eager for window in self._windows) else _NONE
+        return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, time - 1, (time - 1,) * len(self._windows), own=own)
 
     def advance(self, time: int) -> Step:
         """No element before `time` will arrive any more."""
         if time > self._now and (self._started or self._has_timers):
             self._now, self._started = time, True
-        limits = (self._now - 1,) * len(self._windows)
-        return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now - 1, limits)
+        through = self.through
+        return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, through, (through,) * len(self._windows))
 
     def finish(self) -> Step:
-        """The streams have ended: the boundary at or after the last element is still a tick, later expiries are not.
+        """The sources have ended: the boundary at or after the last element is still a tick, later expiries are not.
 
         Of windows with different STEPs all boundaries are ticks up to the latest of theirs: then the answer is complete for all.
+        Time stands there until later elements come, or `advance`; a second call tells nothing more.
         """
+        if self._through >= self._now:
+            return self.advance(self._now)
         if (
             self.timers is not None
             and self.timers.least_delay is None
@@ -333,7 +363,19 @@ class TickClock(StateRecord):
         end = self.last_instant()
         limits = tuple(end if self._timed_step(w) else self._now for w in self._windows)
         # Mappings that expire between the last element and a later boundary are gone at that boundary, without ticks of their own.
-        return self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now, limits, last=end)
+        step = self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, self._now, limits, last=end)
+        if self._started:
+            self._stand_at(end)
+        return step
+
+    def _stand_at(self, instant: int) -> None:
+        """All is told through the end of this instant: what was due by then, without a tick of its own, gets none later."""
+        passed, self._now, self._through = self._now, instant, instant
+        if instant == passed:
+            return
+        if self.timers is not None:
+            self.timers.due(instant)
+        self._make(_NONE, _NO_STREAMS, _NO_TRIPLES, instant, (instant,) * len(self._windows))
 
     def last_instant(self) -> int:
         """That through which `finish` goes: of the last element, or of a boundary that follows it."""
@@ -402,12 +444,15 @@ class TickClock(StateRecord):
         expired_through: int,
         limits: tuple[int, ...],
         last: int | None = None,
+        own: Points = _NONE,
     ) -> Step:
-        """`last`: the streams have ended, and this is the last instant of all."""
+        """`last`: the streams have ended, and this is the last instant of all. `own`: a tick, behind those of expiries."""
         ended_through = expired_through if last is None else last
         boundary, ended = _NONE, self._no_ends
         if not self._plain:
             boundary, ended = self._boundary(ended_through, limits, at_end=last is not None)
+        if len(own):
+            boundary = _merged([boundary, own])
         elements = len(time)
         number, element_tick = np.empty(elements, INT64), np.empty(elements, INT32)
         while True:

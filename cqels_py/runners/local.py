@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
@@ -17,6 +18,7 @@ from cqels_py.dataflow.shared_scans import SharedScansPool
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
+from cqels_py.event_time.ahead import AheadGuard
 from cqels_py.event_time.watermark import Watermark
 from cqels_py.event_time.windows import Bounds
 from cqels_py.runners.chaining import ConstructedStream, last_time
@@ -29,6 +31,8 @@ from cqels_py.runners.stream_views import NO_ARRIVALS, NOTHING, ElementTicks, St
 from cqels_py.state.arrays import keep_freed_memory
 from cqels_py.state.named_values import NamedValues, restore, values_of
 
+LATE, AHEAD = "late", "ahead"
+"""Why elements are dropped: older than the watermark, or too far ahead of the elements before them."""
 _COLLECT_FROM = 100_000
 
 
@@ -44,11 +48,11 @@ class ResultReceiver(Protocol):
         ...
 
 
-class LateReceiver(Protocol):
-    """The receiver of elements that are dropped as late."""
+class DroppedReceiver(Protocol):
+    """The receiver of elements that are dropped because of their times."""
 
-    def late(self, dropped: ElementBatch, numbers: Ids) -> None:
-        """Elements of the current step (n >= 1), and their numbers (n) among all elements, from 1."""
+    def dropped(self, reason: str, elements: ElementBatch, numbers: Ids) -> None:
+        """Elements of the current step (n >= 1), and their numbers (n) among all elements, from 1. `reason`: LATE or AHEAD."""
         ...
 
 
@@ -137,14 +141,22 @@ class QueriesOnScans:
                 results += self._advance(elements, time)
         return results
 
-    def advance(self, elements: StepElements, time: int) -> int:
-        """No element before `time` (microseconds) will come after these; returns the number of results."""
-        return self._take(elements) + self._advance(elements, time)
+    def advance(self, elements: StepElements, time: int, *, begin: bool = False) -> int:
+        """No element before `time` (microseconds) will come after these; returns the number of results.
+
+        `begin`: the time of queries that have had no element begins there.
+        """
+        return self._take(elements) + self._advance(elements, time, begin=begin)
 
     def finish(self, elements: StepElements) -> int:
         """The streams end with these elements; returns the number of results."""
         results = self._take(elements)
         return results + self._process(self._shared_scans.finish(), StreamView(elements.elements, NOTHING))
+
+    @property
+    def now(self) -> int | None:
+        """The event time of these queries; None before the first element."""
+        return self._shared_scans.now
 
     def feed_into(self, elements: StepElements) -> StepElements:
         """The elements with the graphs that these queries have constructed from them."""
@@ -154,8 +166,9 @@ class QueriesOnScans:
         view = elements.view(self._streams)
         return self._process(self._shared_scans.step(view.batch), view) if len(view.batch.time) else 0
 
-    def _advance(self, elements: StepElements, time: int) -> int:
-        return self._process(self._shared_scans.advance(time), StreamView(elements.elements, NOTHING))
+    def _advance(self, elements: StepElements, time: int, *, begin: bool = False) -> int:
+        routed = self._shared_scans.advance(time, begin=begin)
+        return self._process(routed, StreamView(elements.elements, NOTHING))
 
     def _process(self, routed: RoutedBatch, view: StreamView) -> int:
         results = 0
@@ -168,14 +181,18 @@ class QueriesOnScans:
 class LocalRunner(Runner):
     """Drives all queries of an engine. `lateness` in microseconds; one thread pushes at a time.
 
-    `waiting`: where all windows have a STEP, elements wait for the next boundary, or for `process_waiting`.
+    `waiting`: where all windows have a STEP, elements wait for the next boundary, or for `process_waiting`. `guard`: drops elements
+    that are too far ahead.
     """
 
-    def __init__(self, dictionary: Dictionary, lateness: int, *, waiting: bool = False) -> None:
+    def __init__(
+        self, dictionary: Dictionary, lateness: int, *, waiting: bool = False, guard: AheadGuard | None = None
+    ) -> None:
         self._queries: list[RunningQuery] = []
         self._groups: list[QueriesOnScans] = []
         self.pool = SharedScansPool()
         self._dictionary = dictionary
+        self._guard = guard
         self._watermark = Watermark(lateness)
         self._early = EarlyElements()
         self._may_wait = waiting
@@ -183,7 +200,7 @@ class LocalRunner(Runner):
         self._spans: Spans | None = None
         self._collect_at = _COLLECT_FROM
         self.counters = Counters()
-        self.rejects: LateReceiver | None = None
+        self.rejects: DroppedReceiver | None = None
         keep_freed_memory()
 
     @property
@@ -207,15 +224,20 @@ class LocalRunner(Runner):
 
     def push(self, batch: ElementBatch) -> None:
         """Take in elements in order of arrival."""
+        counters, before = self.counters, self.counters.elements
+        counters.elements += len(batch.time)
+        counters.triples += len(batch.subject)
+        numbers: Ids | None = None
+        guarded = None if self._guard is None else self._guard.admit(batch.time, batch.stream)
+        if guarded is not None:
+            numbers = np.arange(before + 1, counters.elements + 1)
+            counters.ahead += self._drop(AHEAD, batch, ~guarded, numbers)
+            batch, numbers = take_elements(batch, np.flatnonzero(guarded)), numbers[guarded]
         admitted = self._watermark.admit(batch.time)
-        counters, elements, triples = self.counters, len(batch.time), len(batch.subject)
-        counters.elements += elements
-        counters.triples += triples
         if admitted is not None:
-            late = np.flatnonzero(~admitted)
-            counters.late += len(late)
-            if self.rejects is not None:
-                self.rejects.late(take_elements(batch, late), counters.elements - elements + 1 + late)
+            if numbers is None:
+                numbers = np.arange(before + 1, counters.elements + 1)
+            counters.late += self._drop(LATE, batch, ~admitted, numbers)
             batch = take_elements(batch, np.flatnonzero(admitted))
         complete = self._complete(batch)
         if complete is not None and len(complete.time):
@@ -232,6 +254,7 @@ class LocalRunner(Runner):
         if (
             self._early.elements is not None
             or not self._waiting.takes(stream, time)
+            or (self._guard is not None and not self._guard.moves_to(stream, time))
             or not self._watermark.moves_to(time)
         ):
             return False
@@ -243,6 +266,13 @@ class LocalRunner(Runner):
     def keep(self, batch: ElementBatch) -> None:
         """Elements that `waits` has taken in, in that order, before any other is pushed."""
         self._waiting.keep(batch)
+
+    def _drop(self, reason: str, batch: ElementBatch, dropped: npt.NDArray[np.bool_], numbers: Ids) -> int:
+        """Hand out the elements that are dropped; returns how many."""
+        places = np.flatnonzero(dropped)
+        if self.rejects is not None:
+            self.rejects.dropped(reason, take_elements(batch, places), numbers[places])
+        return len(places)
 
     def process_at_once(self) -> None:
         """From now on no elements wait for the boundary of a window: so a step does not depend on when states are taken."""
@@ -260,22 +290,27 @@ class LocalRunner(Runner):
             self._process(self._waiting.take())
 
     def advance(self, time: int) -> None:
-        """No element before `time` will come: mappings that expire before it do so now."""
+        """No element before `time` will come: mappings that expire before it do so now.
+
+        Queries that have had no element are evaluated at that instant: their windows are empty.
+        """
         self.process_waiting()
+        if self._guard is not None:
+            self._guard.advance(time)
         self._watermark.advance(time)
         self._process(self._complete(None))
         for instant in () if self._spans is None else self._spans.advances(self._watermark.time):
             self._advance(instant)
-        self._advance(self._watermark.time)
+        self._advance(self._watermark.time, begin=True)
 
-    def _advance(self, time: int) -> None:
+    def _advance(self, time: int, *, begin: bool = False) -> None:
         elements = self._start_step(NOTHING)
         for group in self._groups:
-            self.counters.results += group.advance(elements, time)
+            self.counters.results += group.advance(elements, time, begin=begin)
             elements = group.feed_into(elements)
 
     def finish(self) -> None:
-        """The streams have ended."""
+        """The sources have ended. Time stands at the last instant that is told; elements up to it are late from now on."""
         self.process_waiting()
         rest = self._early.with_others(None)
         self._early.keep(None)
@@ -284,6 +319,9 @@ class LocalRunner(Runner):
         for group in self._groups:
             self.counters.results += group.finish(elements)
             elements = group.feed_into(elements)
+        told = [now for group in self._groups if (now := group.now) is not None]
+        if told:
+            self._watermark.advance(max(told) + 1)
 
     def update_static(self, query: RunningQuery, static: StaticData) -> None:
         """Replace the static data of one of the queries."""
@@ -355,6 +393,7 @@ class LocalRunner(Runner):
         columns = ((each.name, getattr(waiting, each.name)) for each in fields(waiting))
         return {
             "watermark": values_of(self._watermark),
+            **({} if self._guard is None else {"ahead": values_of(self._guard)}),
             "counters": values_of(self.counters),
             "waiting": {name: column for name, column in columns if column is not None},
         }
@@ -362,6 +401,8 @@ class LocalRunner(Runner):
     def restore(self, state: dict[str, NamedValues]) -> None:
         """Continue from the state of a runner with the same lateness, whose streams had the same numbers."""
         restore(self._watermark, state["watermark"])
+        if self._guard is not None:
+            restore(self._guard, state["ahead"])
         restore(self.counters, state["counters"])
         waiting = ElementBatch(**state["waiting"])  # type: ignore[arg-type]
         self._early.keep(waiting if len(waiting) else None)

@@ -27,7 +27,7 @@ class Runner(Protocol):
         ...
 
     def finish(self) -> None:
-        """The streams have ended."""
+        """The sources have ended. Later elements may follow, behind the last instant that is told."""
         ...
 
 

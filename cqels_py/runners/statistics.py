@@ -11,10 +11,11 @@ from typing import ClassVar
 class Statistics:
     """A snapshot of the counts of an engine; it does not change.
 
-    `elements` and `triples` that were taken in, `results` that were made; `late` elements that were dropped, `malformed` ones that
-    were skipped. `event_time`: microseconds of the last element, None before the first. `no_numbers`: values that came to a SUM or
-    AVG and are no numbers. `subscriber_errors`: exceptions of subscribers that were reported rather than raised. `rejected`: those
-    `late` and `malformed`, by the stream's IRI and the reason ("late", "malformed"); on Spark it is empty.
+    `elements` and `triples` that were taken in, `results` that were made; `late` elements that were dropped, others that were
+    dropped because they were too far `ahead`, `malformed` ones that were skipped. `event_time`: microseconds of the last element,
+    None before the first. `no_numbers`: values that came to a SUM or AVG and are no numbers. `subscriber_errors`: exceptions of
+    subscribers that were reported rather than raised. `rejected`: the elements that were left out, by the stream's IRI and the
+    reason ("late", "ahead", "malformed"); on Spark it is empty.
     """
 
     elements: int = 0
@@ -25,6 +26,7 @@ class Statistics:
     event_time: int | None = None
     no_numbers: int = 0
     subscriber_errors: int = 0
+    ahead: int = 0
     rejected: Mapping[tuple[str, str], int] = field(default_factory=dict, hash=False)
 
 
@@ -45,6 +47,7 @@ class Counters:
     event_time: int | None = None
     no_numbers: int = 0
     subscriber_errors: int = 0
+    ahead: int = 0
     rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def snapshot(self) -> Statistics:
@@ -59,6 +62,7 @@ class Counters:
             self.event_time,
             self.no_numbers,
             self.subscriber_errors,
+            self.ahead,
             self.rejected,
         )
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
+from cqels_py.event_time.ahead import AheadGuard
 from cqels_py.sources.protocol import Source
 
 _BEFORE_ALL = np.iinfo(np.int64).min
@@ -21,14 +22,16 @@ class _MergedSource:
     """A source with the elements that were polled ahead.
 
     `keys`: the greatest time so far, element by element: an element out of order keeps its place behind its predecessors, so
-    that lateness does not depend on the other sources. Elements with keys before `greatest` are all there.
+    that lateness does not depend on the other sources. Elements with keys before `greatest` are all there. One that is too far
+    `ahead` keeps its place likewise: it will be dropped, and those behind it are not to wait for its time.
 
     `_polled` and `_taken` count elements; `_positions`: the position after each poll whose elements have not all been taken, with
     their count; `_reached`: the last position up to which all have been taken.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, ahead: int | None = None) -> None:
         self._source = source
+        self._guard = None if ahead is None else AheadGuard(ahead)
         self.pending: list[ElementBatch] = []
         self.greatest = _BEFORE_ALL
         self.ended = False
@@ -52,7 +55,13 @@ class _MergedSource:
             self._positions.pop()
         self._positions.append((self._polled, self._source.position()))
         if len(batch):
-            keys = np.maximum.accumulate(np.maximum(batch.time, self.greatest))
+            time = batch.time
+            if (
+                self._guard is not None
+                and (admitted := self._guard.admit(time, np.zeros(len(time), np.int32))) is not None
+            ):
+                time = np.where(admitted, time, self.greatest)
+            keys = np.maximum.accumulate(np.maximum(time, self.greatest))
             self.greatest = int(keys[-1])
             self.pending.append(batch)
             self.keys = np.concatenate([self.keys, keys])
@@ -79,8 +88,8 @@ class _MergedSource:
 class TimeMerge:
     """Iterates over the elements of all sources in one order, in batches."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self._sources = [_MergedSource(source) for source in sources]
+    def __init__(self, sources: Sequence[Source], ahead: int | None = None) -> None:
+        self._sources = [_MergedSource(source, ahead) for source in sources]
 
     def live_ids(self) -> Iterator[Ids]:
         """Ids of elements that were read, but wait for those of another source."""

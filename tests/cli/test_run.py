@@ -292,6 +292,32 @@ def test_late_elements_are_counted_and_reported(cqels: Cqels, tmp_path: Path) ->
     assert waited.err == ""
 
 
+def test_wrong_clocks_are_dropped_where_asked(cqels: Cqels, tmp_path: Path) -> None:
+    lines = (row(1, "a", "10"), row(4_000_000_000, "b", "20"), row(2, "c", "30"))
+    finished = run_lines(cqels, tmp_path, *lines, options=("--ahead", "1h"))
+    assert [line[3] for line in results(finished.out)] == ["10", "30"]
+    assert "in all, 1 element too far ahead dropped" in finished.err
+    warned = run_lines(cqels, tmp_path, *lines)
+    assert [line[3] for line in results(warned.out)] == ["10", "20"]
+    assert "jumped by more than a year" in warned.err
+
+
+def test_time_goes_on_to_an_instant_at_the_end(cqels: Cqels, tmp_path: Path) -> None:
+    lines = (row(1, "a", "10"), row(5, "b", "20"))
+    told = {}
+    for until in (None, "1970-01-01T00:00:07Z", "3000000"):
+        options = ("--changelog", *(() if until is None else ("--until", until)))
+        finished = run_lines(cqels, tmp_path, *lines, options=options)
+        assert (finished.status, finished.err) == (0, "")
+        told[until] = [(line[0], line[1], line[3]) for line in results(finished.out)]
+    assert told["3000000"] == told[None]
+    assert told["1970-01-01T00:00:07Z"][: len(told[None])] == told[None]
+    assert all(
+        "1970-01-01T00:00:05Z" < time <= "1970-01-01T00:00:07Z"
+        for time, *_ in told["1970-01-01T00:00:07Z"][len(told[None]) :]
+    )
+
+
 def test_an_empty_file_has_no_results(cqels: Cqels, tmp_path: Path) -> None:
     for name in ("empty.csv", "empty.nq"):
         (tmp_path / name).write_text("")

@@ -1,0 +1,97 @@
+"""The guard against clocks that run ahead: an element far behind the one before it in its stream is not to move event time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.kernels.windows import ahead as kernel
+
+_NOTHING_YET = np.iinfo(np.int64).min
+_YEAR = 366 * 24 * 3600 * 1_000_000
+
+
+class AheadGuard:
+    """Decides, stream by stream in order of arrival, which elements are too far ahead.
+
+    An element is, if it is more than `ahead` microseconds later than the latest one before it in its stream, or than the last
+    `advance`. The first one of a stream never is, and elements that are do not count for those after them. The decision does not
+    depend on how elements are batched. `ahead` None: none is; `jumped` is called with the number of a stream and a time, where an
+    element is more than a year later.
+    """
+
+    STATE = ("_greatest",)
+
+    def __init__(self, ahead: int | None, jumped: Callable[[int, int], object] | None = None) -> None:
+        self._ahead = ahead
+        self._most = _YEAR if ahead is None else ahead
+        self._jumped = jumped
+        self._greatest = np.empty(0, np.int64)
+
+    def admit(self, time: npt.NDArray[np.int64], stream: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
+        """Which of the elements (n times, n numbers of streams) are not too far ahead; None: all of them."""
+        if not len(time):
+            return None
+        first = stream.item(0)
+        if len(time) == 1:
+            # On a live stream elements come one by one.
+            if self.moves_to(first, time.item(0)):
+                return None
+        elif not (stream == first).all():
+            return self._admit_each(time, stream)
+        return self._admit(time, first)
+
+    def moves_to(self, stream: int, time: int) -> bool:
+        """Take in an element that is near those before it in its stream. False, with nothing done, if `admit` has to decide."""
+        if stream >= len(self._greatest):
+            return False
+        greatest = self._greatest.item(stream)
+        if time <= greatest:
+            return True
+        if greatest == _NOTHING_YET or time - greatest > self._most:
+            return False
+        self._greatest[stream] = time
+        return True
+
+    def advance(self, time: int) -> None:
+        """No element before `time` will come: later ones are judged from there."""
+        known = self._greatest != _NOTHING_YET
+        self._greatest[known] = np.maximum(self._greatest[known], time)
+
+    def _admit_each(self, time: npt.NDArray[np.int64], stream: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
+        admitted = np.ones(len(time), np.bool_)
+        for number in np.unique(stream).tolist():
+            mine = np.flatnonzero(stream == number)
+            of_stream = self._admit(np.ascontiguousarray(time[mine]), number)
+            if of_stream is not None:
+                admitted[mine] = of_stream
+        return None if admitted.all() else admitted
+
+    def _admit(self, time: npt.NDArray[np.int64], number: int) -> npt.NDArray[np.bool_] | None:
+        """`admit` for the elements of one stream."""
+        greatest = self._of(number)
+        if greatest == _NOTHING_YET:
+            greatest = time.item(0)
+        latest = int(time.max())
+        # Mostly not even the latest one is far from those before all of these.
+        if latest - greatest <= self._most:
+            self._greatest[number] = max(greatest, latest)
+            return None
+        admitted = np.empty(len(time), np.bool_)
+        self._greatest[number] = kernel.admit(time, greatest, self._most, admitted)
+        if admitted.all():
+            return None
+        if self._ahead is not None:
+            return admitted
+        if self._jumped is not None:
+            self._jumped(number, time.item(int(np.argmin(admitted))))
+        self._greatest[number] = latest
+        return None
+
+    def _of(self, number: int) -> int:
+        if number >= len(self._greatest):
+            more = np.full(number + 1 - len(self._greatest), _NOTHING_YET)
+            self._greatest = np.concatenate([self._greatest, more])
+        return self._greatest.item(number)
