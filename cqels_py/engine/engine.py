@@ -164,8 +164,8 @@ class Engine:
         self._blank_nodes = blank_nodes
         self._options = options
         self._batch = batch
-        guard = AheadGuard(ahead, self._jumped)
-        self._runner = LocalRunner(self.dictionary, lateness, waiting=True, guard=guard)
+        self._guard = AheadGuard(ahead)
+        self._runner = LocalRunner(self.dictionary, lateness, waiting=True, guard=self._guard)
         self._counters = self._runner.counters
         self._registry = Registry(self.dictionary)
         self._runner.rejects = kept = Rejects(rejects, self._counters, self.dictionary, self._registry.stream)
@@ -773,9 +773,9 @@ class Engine:
             self._reports.late(dropped)
         if dropped := counters.ahead - ahead:
             self._reports.ahead(dropped)
-
-    def _jumped(self, stream: int, time: int) -> None:
-        self._reports.ask_jump(self._registry.stream(stream), time)
+        while self._guard.jumps:
+            stream, time = self._guard.jumps.popleft()
+            self._reports.ask_jump(self._registry.stream(stream), time)
 
     def _deliver(self, deliveries: Sequence[Delivery], wrong: Sequence[DataError] = ()) -> None:
         """Deliver the results of steps, and evaluate the elements that subscribers push meanwhile; then report and raise.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +18,16 @@ class AheadGuard:
 
     An element is, if it is more than `ahead` microseconds later than the latest one before it in its stream, or than the last
     `advance`. The first one of a stream never is, and elements that are do not count for those after them. The decision does not
-    depend on how elements are batched. `ahead` None: none is; `jumped` is called with the number of a stream and a time, where an
-    element is more than a year later.
+    depend on how elements are batched. `ahead` None: none is, and where one is more than a year
+    later, `jumps` gets the number of the stream and the time.
     """
 
     STATE = ("_greatest",)
 
-    def __init__(self, ahead: int | None, jumped: Callable[[int, int], object] | None = None) -> None:
+    def __init__(self, ahead: int | None) -> None:
         self._ahead = ahead
         self._most = _YEAR if ahead is None else ahead
-        self._jumped = jumped
+        self.jumps: deque[tuple[int, int]] = deque()
         self._greatest = np.empty(0, np.int64)
 
     def admit(self, time: npt.NDArray[np.int64], stream: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
@@ -85,8 +85,7 @@ class AheadGuard:
             return None
         if self._ahead is not None:
             return admitted
-        if self._jumped is not None:
-            self._jumped(number, time.item(int(np.argmin(admitted))))
+        self.jumps.append((number, time.item(int(np.argmin(admitted)))))
         self._greatest[number] = latest
         return None
 
