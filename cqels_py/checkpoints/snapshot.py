@@ -34,7 +34,8 @@ class _Pickler(pickle.Pickler):
         if type(obj) is not np.ndarray or obj.dtype.hasobject:
             return NotImplemented
         owner = _owner(obj)
-        if owner is obj or not (owner.flags.c_contiguous or owner.flags.f_contiguous):
+        # An empty one shows no memory, and may begin behind that of its owner.
+        if owner is obj or not obj.size or not (owner.flags.c_contiguous or owner.flags.f_contiguous):
             return NotImplemented
         offset = obj.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
         return view, (owner, obj.dtype, obj.shape, offset, obj.strides)

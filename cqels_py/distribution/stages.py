@@ -72,8 +72,6 @@ def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
 
     UnsupportedQuery if results are not reproducible.
     """
-    if plan.rules is not None:
-        raise UnsupportedQuery("RULES on Spark are not supported: run the query without Spark")
     if plan.added:
         names = " ".join(dict.fromkeys(each.function for each in plan.added if isinstance(each, VolatileColumn)))
         raise UnsupportedQuery(
@@ -81,6 +79,8 @@ def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
             "results again: run the query without Spark, or give each result a name of its terms, as IRI(CONCAT(…))"
         )
     reason = global_window(plan) or ("" if any(scans_of(plan.root)) else "no triple pattern is over a stream")
+    if plan.rules is not None:
+        reason = "its rules are not divided"
     if partitions == 1 or reason:
         return (PlannedStage(plan.root, 1, reason=reason),)
     cuts = [cut for cut in _cuts(plan, partitions) if cut.shares.axes]

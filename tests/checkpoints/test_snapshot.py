@@ -61,3 +61,10 @@ def test_what_is_no_view_is_written_as_ever() -> None:
     assert found["names"].tolist() == ["a", None]
     assert found["nothing"].shape == (0, 3)
     assert found["text"] == "x"
+
+
+def test_an_empty_view_into_the_middle_of_an_empty_array() -> None:
+    """As a column of a table without rows."""
+    table = np.empty((0, 2), np.int64)
+    found = pickle.loads(to_bytes((table, table[:, 1])))[1]
+    assert (found.shape, found.dtype) == ((0,), np.dtype(np.int64))
