@@ -23,5 +23,5 @@ def _read_once(text: str) -> nodes.ContinuousQuery:
 def reading_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cqels_py.parser, "parse", lambda text: _read_once(text))
-        patch.setattr(cqels_py.engine.compile, "parse", lambda text, source: _read_once(text))
+        patch.setattr(cqels_py.engine.compile, "parse", lambda text, source, rules: _read_once(text))
         yield
