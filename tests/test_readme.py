@@ -94,6 +94,7 @@ def test_queries_are_parsed_in_their_dialects() -> None:
         "CQELS-QL",
         "CQELS-QL",
         "CQELS-QL",
+        "CQELS-QL",
     ]
 
 

@@ -17,6 +17,7 @@ class Counted:
     triples: int = 0
     results: int = 0
     late: int = 0
+    ahead: int = 0
     malformed: int = 0
     no_numbers: int = 0
     event_time: int | None = None
