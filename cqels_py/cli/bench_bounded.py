@@ -34,7 +34,7 @@ def run(*, events: int, seed: int, json_file: Path | None, plots: Path | None) -
         f"All rows and DuckDB get the first events only."
     )
     if not any(curve.name == bounded.JOIN for curve in figures.curves):
-        console.print("DuckDB is left out: pip install duckdb, or cqels-py\\[bench].")
+        console.print("DuckDB is left out: pip install 'cqels_py\\[bench]'.")
     if json_file is not None:
         document = {"date": date, "machine": here, "versions": versions(), "seed": seed, "figures": asdict(figures)}
         json_file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -550,8 +550,8 @@ class Engine:
     def finish(self) -> None:
         """The streams have ended; nothing can be pushed any more. All results have been delivered when this returns.
 
-        Told are the results through the last element, and those of the first boundary of windows with STEP at or after it, unless a
-        `run` has told them.
+        These are the results through the last element, and those of the first boundary of windows with STEP at or after it, unless
+        a `run` has delivered them.
         """
         if self._steps.ended is not None:
             return
@@ -563,16 +563,16 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """Take in no more elements, and tell nothing more. Results that wait can still be taken. Closing twice is once."""
+        """Take in no more elements, and deliver nothing more. Results that wait can still be taken. A second call does nothing."""
         if self._steps.ended is None:
             self._steps.ended = UsageError("the engine has been closed: make a new engine")
         done(self)
         self._reports.close()
 
     @undisturbed
-    def _end_input(self) -> None:
+    def _end_input(self, until: int | None = None) -> None:
         with self._steps:
-            self._runner.finish()
+            self._runner.finish(until)
         self._deliver(self._pending.take())
 
     @_in_turn
@@ -590,11 +590,11 @@ class Engine:
     ) -> Statistics:
         """Read the sources, one for each stream that a query reads, to their ends, merged by time.
 
-        At their end it tells the results through the last element, and those of the first boundary of windows with STEP at or after
-        it, as `finish` does. Time stands there: the engine takes in later elements, by another `run` or by `push`, on the same
-        windows. `more`: neither is told, because more follows (history before live input); they come with the next elements,
-        `advance` or `finish`. `until`, in microseconds: if it is not before the last element, time goes on to that instant, and all
-        that is due through it is told.
+        At their end the results through the last element are delivered, and those of the first boundary of windows with STEP at
+        or after it, as by `finish`. Event time stays there, and the engine stays open: another `run` or `push` may add later
+        elements to the windows. `more`: these results are not delivered yet, because more elements follow (history before live
+        input); they come with the next elements, `advance` or `finish`. `until`, in microseconds: if it is not before the last
+        element, event time advances to that instant instead, and all that is due through it is delivered.
 
         A source is a file, "-" for standard input, an Arrow table or reader, batches of elements, or a connector
         (`sources.protocol`). `threads` 2: files are read ahead by a second thread, with the same results; 1: all is done by this
@@ -628,11 +628,9 @@ class Engine:
                 raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
             merged = TimeMerge(readers, self._options.ahead)
             self._read(merged, second, progress, skip)
-            if last is not None and last >= (self._counters.event_time or last):
-                self._advance(last + 1)
-            elif not more:
+            if not more:
                 self._flush()
-                self._end_input()
+                self._end_input(last)
             for query in list(self._known):
                 query.delivery.commit()
             merged.commit()

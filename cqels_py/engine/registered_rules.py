@@ -98,10 +98,10 @@ def read_rules(
         raise UsageError(f"syntax is 'meteor', not {syntax!r}: RULES stand in front of a query, in its own text")
     if not isinstance(text, str):
         raise UsageError(f"a program is a text, not {text!r}")
-    for name in (namespace, *((streams,) if isinstance(streams, str) else (streams := tuple(streams)))):
+    streams = (streams,) if isinstance(streams, str) else tuple(streams)
+    for name in (namespace, *streams):
         if not isinstance(name, str) or ":" not in name or _NOT_IN_IRIS.intersection(name):
             raise UsageError(f"the namespace and the streams are IRIs, such as 'http://ex.org/facts', not {name!r}")
-    streams = (streams,) if isinstance(streams, str) else tuple(streams)
     if not streams:
         raise UsageError("streams: at least one, whose triples are facts")
     lines = facts.splitlines() if isinstance(facts, str) else facts

@@ -1,4 +1,4 @@
-"""The guard against clocks that run ahead: an element far behind the one before it in its stream is not to move event time."""
+"""The guard against clocks that run ahead: an element much later than those before it in its stream does not move event time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class AheadGuard:
 
     An element is, if it is more than `ahead` microseconds later than the latest one before it in its stream, or than the last
     `advance`. The first one of a stream never is, and elements that are do not count for those after them. The decision does not
-    depend on how elements are batched. `ahead` None: none is, and where one is more than a year
-    later, `jumps` gets the number of the stream and the time.
+    depend on how elements are batched. `ahead` None: none is, and where one is more than a year later, `jumps` gets the number of
+    the stream and the time.
     """
 
     STATE = ("_greatest",)

@@ -309,12 +309,21 @@ class LocalRunner(Runner):
             self.counters.results += group.advance(elements, time, begin=begin)
             elements = group.feed_into(elements)
 
-    def finish(self) -> None:
-        """The sources have ended. Time stands at the last instant that is told; elements up to it are late from now on."""
+    def finish(self, until: int | None = None) -> None:
+        """The sources have ended. Time stands at the last instant that is told; elements up to it are late from now on.
+
+        `until`: if it is not before the last element, time goes on to the end of that instant instead of the next boundary.
+        """
         self.process_waiting()
         rest = self._early.with_others(None)
         self._early.keep(None)
         self._process(rest)
+        last = self.counters.event_time
+        if until is not None and (last is None or until >= last):
+            # Queries that have had no element begin at that instant, not behind it.
+            self.advance(until)
+            self.advance(until + 1)
+            return
         elements = self._start_step(NOTHING)
         for group in self._groups:
             self.counters.results += group.finish(elements)

@@ -75,6 +75,7 @@ class WaitingElements:
         """Let elements wait that `takes` has admitted one by one."""
         self._waiting.append(batch)
         self._count += len(batch.time)
+        self._bytes += batch.nbytes
 
     def take(self, *more: ElementBatch) -> ElementBatch:
         """Remove and return the elements that wait, with `more` after them."""

@@ -45,7 +45,7 @@ def test_duckdb_that_is_not_installed_is_told(cqels: Cqels, monkeypatch: pytest.
     monkeypatch.setattr(bounded, "find_spec", lambda name: None)
     finished = cqels("bench", "bounded", "--triples", 500)
     assert finished.status == 0, finished.err
-    assert "DuckDB is left out: pip install duckdb, or cqels-py[bench]." in finished.out
+    assert "DuckDB is left out: pip install 'cqels_py[bench]'." in finished.out
 
 
 @pytest.mark.parametrize("where", ["by_hand", "duckdb"])

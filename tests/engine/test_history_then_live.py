@@ -203,6 +203,21 @@ def test_until_before_the_last_element_ends_as_always() -> None:
     assert found
 
 
+def test_until_within_the_lateness_loses_no_element() -> None:
+    """Elements that still wait for the watermark are complete when the sources have ended."""
+    elements = [(STREAM, second * SECOND, 0, second) for second in range(5)]
+    engine = Engine(lateness=100 * SECOND)
+    query = engine.register(EAGER[0])
+    run(engine, elements, until=2 * SECOND)
+    assert [time // SECOND for time, _, _ in told(query)] == [0, 1, 2, 3, 4]
+
+
+def test_until_of_a_stream_without_elements_is_the_instant_of_its_silence() -> None:
+    engine, query = silent("")
+    run(engine, [], until=7 * SECOND)
+    assert told(query)[0][0] == 7 * SECOND
+
+
 def test_more_and_until_exclude_each_other() -> None:
     with pytest.raises(UsageError, match="leave one out"):
         run(made(EAGER[0], False)[0], [], more=True, until=5)
