@@ -34,7 +34,7 @@ def test_counters_are_measured_over_time(cqels: Cqels, tmp_path: Path) -> None:
     names = [curve["name"] for curve in figures["curves"]]
     there = find_spec("duckdb") is not None
     assert names == [bounded.COUNTERS, bounded.COUNTERS, bounded.ALL_ROWS, *[bounded.JOIN, bounded.SUMS] * there]
-    assert ("cqels-py[bench]" in finished.out) is not there
+    assert ("cqels_py[bench]" in finished.out) is not there
     counters, _, rows = (curve["points"] for curve in figures["curves"][:3])
     # The first batches find how many rows an instant has; after that nothing grows, while the join of all rows does.
     assert len({each["nbytes"] for each in counters[1:]}) == 1
