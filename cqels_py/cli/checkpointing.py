@@ -20,6 +20,7 @@ from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.formats.compression import local_path
 from cqels_py.plan.nodes import VolatileColumn
 from cqels_py.sources.stdin import STANDARD_INPUT
+from cqels_py.sources.urls import SOURCES
 
 if TYPE_CHECKING:
     from cqels_py.plan.nodes import Plan
@@ -125,6 +126,7 @@ def check(job: Job, plan: Plan) -> None:
 
 def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
     yield job.runner == "spark", "is for the local runner"
+    yield job.sink is not None, "continues files only; leave it out, or name a file"
     yield job.output is None, "needs --output FILE: standard output cannot be cut to what the last checkpoint has"
     yield (
         job.output is not None and job.output.exists() and not job.output.is_file(),
@@ -136,7 +138,7 @@ def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
     yield job.on_error == "skip", "cannot tell skipped input from one run to the next; leave --on-error skip out"
     yield job.threads == 2, "reads with one thread; leave --threads 2 out"
     for source in job.streams.values():
-        again = source != STANDARD_INPUT and local_path(source).is_file()
+        again = source != STANDARD_INPUT and not SOURCES.is_url(source) and local_path(source).is_file()
         yield not again, f"needs files, which can be read again, and {source} cannot; write it to a file first"
 
 

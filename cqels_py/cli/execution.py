@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.cli import arguments, failures
+from cqels_py.cli.commits import Commits
 from cqels_py.cli.delivery import LimitedSink, LimitReached
 from cqels_py.cli.job import Job
 from cqels_py.cli.progress import Pace, Progress, omissions, reports
@@ -77,19 +78,21 @@ class Execution:
 
     def __init__(self, job: Job, cleanup: ExitStack) -> None:
         from cqels_py.cli import output
+        from cqels_py.sinks.urls import sink_of
 
         compiled = _compiled(job)
         compiled.check_memory(job.source)
         plan, form = compiled.plan, compiled.asked.form
         output.check_signs(form, plan.output, job.changelog)
         _check_memory(job, compiled)
-        format_ = output.choose(job.format, job.output, form, plan.variables)
+        connector = None if job.sink is None else sink_of(job.sink)
+        format_ = None if connector is not None else output.choose(job.format, job.output, form, plan.variables)
         self._job = job = replace(job, format=format_)
         if not job.unread_streams:
             arguments.check_streams(job.streams, plan.streams)
             arguments.check_maps(job.maps, job.streams)
         # The table shows the answer, which takes both signs to rebuild.
-        wanted = job.changelog or format_ == "table"
+        wanted = job.changelog or format_ == "table" or (connector is not None and connector.changelog)
         self._checkpoint: RunCheckpoint | None = None
         self._run: QueryRun
         if job.checkpoint is not None:
@@ -100,10 +103,15 @@ class Execution:
         plan = self._run.plan
         for warning in plan.warnings:
             failures.say(f"warning: {warning}")
-        self._writer = output.open_writer(
-            format_, job.output, job.title, self._run.dictionary, plan, cleanup, self._length
-        )
+        if connector is not None:
+            self._writer = output.open_url(connector, self._run.dictionary, plan, cleanup)
+        else:
+            assert format_ is not None
+            self._writer = output.open_writer(
+                format_, job.output, job.title, self._run.dictionary, plan, cleanup, self._length
+            )
         self._sink = LimitedSink(self._writer, job.limit, self._run.stop)
+        self._commits = Commits(job)
         self._progress = Progress(self._writer.show, held_back=job.speed is not None)
         self._pace = Pace(job.speed) if job.speed else None
 
@@ -132,6 +140,9 @@ class Execution:
                 # If the engine is in the middle of a step, the last snapshot counts.
                 with suppress(UsageError):
                     self._save()
+            elif self._commits.wanted:
+                with suppress(UsageError):
+                    self._commit()
             raise
         except LimitReached:
             pass
@@ -150,6 +161,11 @@ class Execution:
         state = self._run.state()
         self._checkpoint.save(self._writer.commit(), self._run.statistics.elements, state)
 
+    def _commit(self) -> None:
+        """Commit the sinks, then the sources."""
+        assert isinstance(self._run, LocalRun)
+        self._run.commit()
+
     def _look(self, statistics: Statistics) -> None:
         if self._sink.full:
             raise LimitReached
@@ -158,6 +174,8 @@ class Execution:
             self._pace.wait(statistics.event_time)
         if self._checkpoint is not None and self._checkpoint.due:
             self._save()
+        if self._commits.due():
+            self._commit()
 
     def _finish(self, statistics: Statistics) -> None:
         self._writer.close(self._progress.line(statistics))
@@ -195,6 +213,7 @@ class LocalRun:
         self.plan = self._query.plan
         self.dictionary = self._engine.dictionary
         self.write_to = self._query.write_to
+        self.commit = self._engine.commit
         self.run = self._engine.run
 
     @property
@@ -221,18 +240,23 @@ def _prepare(job: Job, compiled: CompiledQuery) -> None:
     from cqels_py.formats.kernel_calls import calls_to_read, calls_to_write
     from cqels_py.kernels.compiler.prepare import prepare
     from cqels_py.sources.stdin import STANDARD_INPUT
+    from cqels_py.sources.urls import SOURCES
 
     forms = {"nq"} if job.static or job.static_graphs else set()
     for iri, source in job.streams.items():
         if not isinstance(source, str):
             forms.add("arrow")
+        elif SOURCES.is_url(source):
+            # Its connector compiles what it needs when it is opened.
+            continue
         elif source == STANDARD_INPUT:
             forms.add("ndjson" if iri in job.maps else "nq")
         else:
             forms.add(format_of(source, STREAMS))
     reading = [call for form in forms for call in calls_to_read(form)]
     own = calls_of(compiled.plan, pushed=False, rewritten=job.entailment is not None)
-    prepare([*own, *reading, *calls_to_write(job.format or "table")])
+    writing = [] if job.sink is not None else calls_to_write(job.format or "table")
+    prepare([*own, *reading, *writing])
 
 
 def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitStack) -> QueryRun:

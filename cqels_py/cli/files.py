@@ -14,6 +14,7 @@ from cqels_py.errors import UsageError
 from cqels_py.formats.compression import local_path
 from cqels_py.formats.endings import RDF, STREAMS, format_of, missing, nearby
 from cqels_py.sources.stdin import STANDARD_INPUT
+from cqels_py.sources.urls import SOURCES
 
 if TYPE_CHECKING:
     from cqels_py.cli.job import Job
@@ -46,6 +47,15 @@ def text_of(subject: str, file: Path) -> str:
         raise UsageError(f"the {subject} {file} is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
+def output_of(given: str | None) -> dict[str, Any]:
+    """The fields of a job for `--output`: a file, or the URL of a sink."""
+    from cqels_py.sinks.urls import SINKS
+
+    if given is None:
+        return {}
+    return {"sink": given} if SINKS.is_url(given) else {"output": Path(given)}
+
+
 def check(job: Job) -> None:
     """UsageError for an input that cannot be read, and for an output that is also an input."""
     read = [*_static(job), *_streams(job.streams)]
@@ -69,7 +79,7 @@ def _static(job: Job) -> Iterator[Named]:
 
 def _streams(streams: Mapping[str, Any]) -> Iterator[Named]:
     for source in streams.values():
-        if source != STANDARD_INPUT:
+        if source != STANDARD_INPUT and not SOURCES.is_url(source):
             yield "--stream", local_path(source) if "://" in source else Path(source)
 
 

@@ -15,8 +15,8 @@ class Job:
     """The options of a run. `lateness`, `service_timeout`: microseconds; `speed`: seconds of event time a second,
     None: unbounded.
 
-    `streams`: by IRI files, "-" or iterables of record batches. `static` are files, or N-Triples text. `announce`: report the
-    compilation of kernels also without a terminal. `max_memory` "constant" or "window": a query that keeps more is refused.
+    `streams`: by IRI files, URLs, "-" or iterables of record batches. `output`: a file; `sink`: the URL of another output.
+    `static` are files, or N-Triples text. `announce`: report the compilation of kernels also without a terminal. `max_memory` "constant" or "window": a query that keeps more is refused.
     `checkpoint`: the folder of snapshots, one `every` so many microseconds. `until`: the instant to which time goes on at the end.
     `ahead`: microseconds that an element may be later than the one before it.
     """
@@ -30,6 +30,7 @@ class Job:
     static_graphs: Mapping[str, str] = field(default_factory=dict)
     format: str | None = None
     output: Path | None = None
+    sink: str | None = None
     changelog: bool = False
     time_predicate: str | None = None
     lateness: int = 0
@@ -66,6 +67,20 @@ def check_rejects(runner: str, rejects: Path | None) -> None:
     """UsageError where the runner keeps no rejects."""
     if runner == "spark" and rejects is not None:
         raise UsageError("--rejects is for the local runner; Spark counts elements that are left out (--stats)")
+
+
+def check_urls(runner: str, job: Job) -> None:
+    """UsageError where the runner has no connectors, and for a format of an output that has its own."""
+    from cqels_py.sources.urls import SOURCES
+
+    if job.sink is not None and job.format is not None:
+        raise UsageError(f"--format is for files; the options of {job.sink.partition(':')[0]}: are part of its URL")
+    urls = [source for source in job.streams.values() if isinstance(source, str) and SOURCES.is_url(source)]
+    for url in [*urls, *([] if job.sink is None else [job.sink])]:
+        if runner == "spark":
+            raise UsageError(
+                f"{url.partition(':')[0]}: is for the local runner; on Spark sources and outputs are files"
+            )
 
 
 def check_maps(runner: str, maps: Mapping[str, str]) -> None:

@@ -30,7 +30,7 @@ streams = click.option(
     "streams",
     metavar="IRI=SOURCE",
     multiple=True,
-    help="A stream's source: a file, or - for standard input.",
+    help="A stream's source: a file, the URL of a connector, or - for standard input.",
 )
 static = click.option("--static", metavar="FILE", type=_FILE, multiple=True, help="Static data for the default graph.")
 static_graph = click.option(
@@ -44,7 +44,10 @@ format_ = click.option(
     "table on a terminal, otherwise json; for CONSTRUCT, nquads.",
 )
 output = click.option(
-    "-o", "--output", metavar="PATH", type=_FILE, help="Write results to a file instead of standard output."
+    "-o",
+    "--output",
+    metavar="PATH",
+    help="Write results to a file, or to the URL of a sink, instead of standard output.",
 )
 changelog = click.option(
     "--changelog", is_flag=True, help="Deliver retractions too: sign + for new results, - for retracted ones."
@@ -202,7 +205,10 @@ maps = click.option(
     help="Keep the state in this folder: the same command continues there after the process has ended, however it ended.",
 )
 @click.option(
-    "--every", metavar="DURATION", default="10s", help="With --checkpoint: the time between two snapshots of the state."
+    "--every",
+    metavar="DURATION",
+    help="The time between two snapshots of the state (--checkpoint, default 10s), or two commits of sources and outputs by URL "
+    "(default 1s).",
 )
 @click.option(
     "--log-format",
@@ -219,7 +225,7 @@ def run_command(
     static: Sequence[Path],
     static_graphs: Sequence[str],
     format_: str | None,
-    output: Path | None,
+    output: str | None,
     changelog: bool,
     runner: str,
     partitions: int | None,
@@ -240,7 +246,7 @@ def run_command(
     rejects: Path | None,
     metrics: int | None,
     checkpoint: Path | None,
-    every: str,
+    every: str | None,
     log_format: str,
 ) -> None:
     """Run a query over streams until they end.
@@ -257,6 +263,7 @@ def run_command(
         check_rejects,
         check_threads,
         check_until,
+        check_urls,
     )
 
     with failures.logged_as(log_format), failures.reported():
@@ -277,7 +284,7 @@ def run_command(
             static=list(static),
             static_graphs=arguments.pairs("--static-graph", static_graphs),
             format=format_,
-            output=output,
+            **files.output_of(output),
             changelog=changelog,
             time_predicate=None if time_predicate is None else arguments.iri("--time-predicate", time_predicate),
             lateness=arguments.duration("--lateness", lateness),
@@ -297,10 +304,11 @@ def run_command(
             rejects=rejects,
             metrics=metrics,
             checkpoint=checkpoint,
-            every=arguments.duration("--every", every),
+            every=arguments.duration("--every", every or ("1s" if checkpoint is None else "10s")),
             until=end,
             ahead=most,
         )
+        check_urls(runner, job)
         files.check(job)
     with failures.logged_as(log_format):
         execution.execute(job)
@@ -379,7 +387,7 @@ def demo_command(
     speed: float | None,
     list_: bool,
     format_: str | None,
-    output: Path | None,
+    output: str | None,
     changelog: bool,
     limit: int | None,
     stats: bool,
@@ -389,7 +397,7 @@ def demo_command(
 
     NAME is flights, taxi, patterns or rules; without one it is flights.
     """
-    from cqels_py.cli import demo, execution, failures
+    from cqels_py.cli import demo, execution, failures, files
     from cqels_py.cli.job import Job
 
     with failures.reported():
@@ -403,7 +411,7 @@ def demo_command(
             speed,
             Job(
                 format=format_,
-                output=output,
+                **files.output_of(output),
                 changelog=changelog,
                 limit=limit,
                 stats=stats,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
 from cqels_py.errors import RunError, UsageError
-from cqels_py.sinks.protocol import Sink
+from cqels_py.sinks.protocol import Sink, SinkConnector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -105,12 +105,35 @@ def open_writer(
     if format_ == "table":
         return _table(path, title, dictionary, plan, cleanup)
     file = _open(path, cleanup, "w" if length is None else "r+")
-    writer = SinkWriter(format_, file, path, dictionary, plan, _status_line(path, cleanup))
+    writer = SinkWriter(
+        format_, file, path, dictionary, plan, None if path is None and sys.stdout.isatty() else _status_line(cleanup)
+    )
     if length is not None:
         # The sink has written its heading over the same one.
         file.seek(length)
         file.truncate()
     return writer
+
+
+def open_url(connector: SinkConnector, dictionary: Dictionary, plan: Plan, cleanup: ExitStack) -> Writer:
+    """A writer to the sink of a connector, which `cleanup` closes."""
+    from cqels_py.cli.progress import reports
+    from cqels_py.engine.url_sinks import close_sink, opened_sink
+
+    sink = opened_sink(connector, plan, dictionary, reports())
+    cleanup.callback(close_sink, sink)
+    return UrlWriter(sink, _status_line(cleanup))
+
+
+class UrlWriter:
+    """The sink of a URL, and a line of progress beside it."""
+
+    def __init__(self, sink: Sink, show: Callable[[str], None] | None) -> None:
+        self.show = show
+        self.write, self.flush, self.commit = sink.write, sink.flush, sink.commit
+
+    def close(self, line: str) -> None:
+        """The line was shown on a terminal, where nothing stays."""
 
 
 class SinkWriter:
@@ -206,9 +229,9 @@ def writing(path: Path | None) -> Iterator[None]:
         raise RunError(f"cannot write {path or 'standard output'}: {error.strerror}") from None
 
 
-def _status_line(path: Path | None, cleanup: ExitStack) -> Callable[[str], None] | None:
-    """A line of progress that changes in place, if nothing else is written to the terminal."""
-    if not sys.stderr.isatty() or (path is None and sys.stdout.isatty()):
+def _status_line(cleanup: ExitStack) -> Callable[[str], None] | None:
+    """A line of progress that changes in place, on a terminal to which nothing else is written."""
+    if not sys.stderr.isatty():
         return None
     from rich.console import Console
 

@@ -567,6 +567,8 @@ class Engine:
         if self._steps.ended is None:
             self._steps.ended = UsageError("the engine has been closed: make a new engine")
         done(self)
+        for query in list(self._known):
+            query.close_sinks()
         self._reports.close()
 
     @undisturbed
@@ -596,9 +598,9 @@ class Engine:
         input); they come with the next elements, `advance` or `finish`. `until`, in microseconds: if it is not before the last
         element, event time advances to that instant instead, and all that is due through it is delivered.
 
-        A source is a file, "-" for standard input, an Arrow table or reader, batches of elements, or a connector
-        (`sources.protocol`). `threads` 2: files are read ahead by a second thread, with the same results; 1: all is done by this
-        one; without it, 2 where that pays. `time_predicates`: of streams whose elements carry their times, where no query says so
+        A source is a file, "-" for standard input, the URL of a connector such as "mqtt://localhost/rooms/+", an Arrow table or
+        reader, batches of elements, or a connector (`sources.protocol`). `threads` 2: files are read ahead by a second thread, with the same
+        results; 1: all is done by this one; without it, 2 where that pays. `time_predicates`: of streams whose elements carry their times, where no query says so
         (`@ :predicate`). `maps`: by streams, how rows and JSON objects that are no RDF become elements: a file with a CONSTRUCT over
         the columns, or with a JSON-LD context (.jsonld, .json), or a `Mapping`. `progress` is called with the statistics after each
         batch. An exception of it, or of a subscriber, ends the reading; the engine remains usable. `skip`: so many elements of the

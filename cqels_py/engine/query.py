@@ -16,10 +16,12 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import CompiledQuery
 from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
 from cqels_py.engine.result import Result, decoded
+from cqels_py.engine.url_sinks import close_sink, opened_sink
 from cqels_py.engine.waiting import WaitingResults
 from cqels_py.errors import RunError, UsageError
 from cqels_py.formats.scopes import explained
 from cqels_py.sinks.protocol import Sink
+from cqels_py.sinks.urls import sink_of
 from cqels_py.sources.static import StaticSource
 from cqels_py.validation import check_callable
 
@@ -69,6 +71,7 @@ class Query:
         self._explanation = ""
         self._waiting = WaitingResults(self._decode, host._max_waiting, host._overfull)
         self.delivery = Delivery(host._pending, self._waiting.add)
+        self._opened: list[Sink] = []
 
     @property
     def name(self) -> str | None:
@@ -155,12 +158,16 @@ class Query:
         # Two subscriptions of one function are different ones.
         self._add(partial(callback), self._waiting.batches(), callback)
 
-    def write_to(self, sink: Sink) -> None:
+    def write_to(self, sink: Sink | str) -> None:
         """Write all results to a sink: those that wait now, and all from now on.
 
-        It is flushed after each step that has results, and committed when the streams have ended (`Engine.run`, `Engine.finish`).
+        A text is the URL of a sink, such as "postgresql://localhost/weather#alerts"; it is closed when the query or its engine is.
+        The sink is flushed after each step that has results, and committed when the streams have ended.
         Its exceptions are raised as those of `subscribe`.
         """
+        if isinstance(sink, str):
+            sink = opened_sink(sink_of(sink), self.plan, self._host.dictionary, self._host._subscriber_failed)
+            self._opened.append(sink)
         for method in ("write", "flush", "commit"):
             check_callable(getattr(sink, method, None), f"{method} of a sink", "its arguments")
         self._add(sink.write, self._waiting.batches(), sink.write, sink)
@@ -207,8 +214,14 @@ class Query:
         """No more results; those that wait can still be taken."""
         self.delivery.closed = True
         self._waiting.close()
+        self.close_sinks()
         if self._dataflow is not None:
             self._explanation, self._dataflow = explain(self._dataflow), None
+
+    def close_sinks(self) -> None:
+        """Close the sinks that were opened by their URLs: nothing more is written to them."""
+        while self._opened:
+            close_sink(self._opened.pop())
 
     def _decode(self, batch: ResultBatch) -> Iterable[Result]:
         return decoded(batch, self._host.dictionary, self.form)

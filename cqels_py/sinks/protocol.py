@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from cqels_py.batches.results import ResultBatch
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import RunError
 
 
 class Sink(Protocol):
@@ -23,4 +27,40 @@ class Sink(Protocol):
 
         Returns the position from which a run that is interrupted later would continue, such as the length of a file, or None.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOpening:
+    """The results that a sink is to take.
+
+    Their ids are decoded by the `dictionary`. `form`: SELECT, ASK or CONSTRUCT; `variables`: the columns of a result; `template`:
+    the triples of CONSTRUCT. `key`: variables of which each row of the answer has other values, the groups of GROUP BY; None: rows
+    may be equal. `changelog`: results of both signs, whose sum is the answer. `report` is called with results that the other side
+    refuses. `name`: that of the query, if it has one. `written`: the number of results before the first one that follows, of a run
+    that continues; None: the run is a new one.
+    """
+
+    dictionary: Dictionary
+    form: str
+    variables: tuple[str, ...]
+    template: tuple[tuple[str, str, str], ...] = ()
+    key: tuple[str, ...] | None = None
+    changelog: bool = False
+    report: Callable[[RunError], None] | None = None
+    name: str | None = None
+    written: int | None = None
+
+
+@runtime_checkable
+class SinkConnector(Protocol):
+    """An object that can be opened as the sink of a query."""
+
+    @property
+    def changelog(self) -> bool:
+        """Does it need results of both signs?"""
+        ...
+
+    def open(self, opening: SinkOpening) -> Sink:
+        """The sink. It may have a method `close`, which is called when the query is closed."""
         ...

@@ -21,6 +21,7 @@ from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.files import open_source
 from cqels_py.sources.protocol import Connector, Opening, Source
+from cqels_py.sources.urls import SOURCES, source_of
 from cqels_py.validation import by_iri
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ ArrowStream: TypeAlias = "pa.Table | pa.RecordBatchReader | Any"
 """An object that exports Arrow's C stream, such as data frames of Polars and pandas, and DuckDB's relations."""
 StreamSource: TypeAlias = "str | Path | ArrowStream | Connector | Iterable[ElementBatch]"
 
-_KINDS = 'a file, "-", an Arrow table or reader, or batches of elements (or a connector, which has a method open)'
+_KINDS = (
+    'a file, "-", a URL, an Arrow table or reader, or batches of elements (or a connector, which has a method open)'
+)
 
 
 def all_opened(
@@ -46,10 +49,12 @@ def all_opened(
 
 def opened(source: StreamSource, opening: Opening) -> Source:
     """The source of a stream. UsageError for an object that cannot be one, and for a file that does not exist."""
+    if isinstance(source, str) and SOURCES.is_url(source):
+        return source_of(source).open(opening)
     if isinstance(source, str | Path):
         batches = open_file(str(source), opening) if opening.map is None else _mapped(source, opening)
         return BatchSource(batches, again=is_file(Path(str(source).removeprefix("file://"))))
-    if opening.map is not None:
+    if opening.map is not None and not isinstance(source, Connector):
         return BatchSource(_mapped(source, opening))
     if hasattr(source, "__arrow_c_stream__"):
         dictionary = opening.dictionary

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
-from cqels_py.errors import DataError
+from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.contexts import Contexts
 from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.formats.scopes import SOURCE
@@ -78,8 +78,10 @@ class Opening:
         """A batch of elements, each a time in microseconds (None where `time_predicate` gives it) and triples.
 
         The triples are rdflib terms or N-Triples texts; labels of blank nodes belong to their element. An element with a term that
-        is none is left out: raised or reported as `on_error` says.
+        is none is left out: raised or reported as `on_error` says. UsageError for a stream with a map, which is for rows.
         """
+        if self.map is not None:
+            raise UsageError(f"the source of <{self.stream}> has no rows or JSON objects to map: leave the map out")
         pushed = [
             PushedElement(self.stream, self.number, time, self.time_predicate, triple_texts(triples))
             for time, triples in elements

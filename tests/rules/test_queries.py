@@ -9,7 +9,6 @@ from rdflib import RDF, RDFS, XSD, Literal, URIRef, Variable
 
 import cqels_py as cqels
 from cqels_py.algebra.nodes import Output
-from cqels_py.distribution.stages import stages_of
 from cqels_py.engine.compile import compile_query
 from tests.oracle.naive import Element, Static
 from tests.support.harness import run_engine

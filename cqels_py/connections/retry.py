@@ -1,0 +1,40 @@
+"""Trying again, ever more slowly, while the other side is away."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+FIRST, MOST = 0.1, 30.0
+"""The shortest and the longest pause between two tries, in seconds."""
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Pauses that double, each shortened by up to a half so that many clients do not come back at one moment.
+
+    `patience`: seconds from the first failure after which no more tries are made.
+    """
+
+    patience: float = float("inf")
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], object] = time.sleep
+    _pause: float = FIRST
+    _since: float | None = None
+
+    def wait(self) -> bool:
+        """Wait before the next try; False, at once, when patience is at its end."""
+        now = self.clock()
+        if self._since is None:
+            self._since = now
+        if now - self._since >= self.patience:
+            return False
+        self.sleep(min(self._pause * random.uniform(0.5, 1), max(0.0, self._since + self.patience - now)))
+        self._pause = min(2 * self._pause, MOST)
+        return True
+
+    def reset(self) -> None:
+        """The other side is back."""
+        self._pause, self._since = FIRST, None

@@ -1,0 +1,40 @@
+"""Opens the sink that a URL names for the results of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import RunError, UsageError
+from cqels_py.plan.answer_key import answer_key
+from cqels_py.plan.nodes import Plan
+from cqels_py.sinks.protocol import Sink, SinkConnector, SinkOpening
+
+
+def opened_sink(
+    connector: SinkConnector, plan: Plan, dictionary: Dictionary, report: Callable[[RunError], None]
+) -> Sink:
+    """The sink of a connector. UsageError for one that needs retractions, of a query that has none."""
+    has_both_signs = plan.output == "CHANGELOG"
+    if connector.changelog and not has_both_signs:
+        raise UsageError(
+            "this sink keeps the answer, for which it needs retractions too: register the query with changelog=True"
+        )
+    return connector.open(
+        SinkOpening(
+            dictionary=dictionary,
+            form=plan.form,
+            variables=plan.variables,
+            template=tuple((each.subject, each.predicate, each.object) for each in plan.template),
+            key=answer_key(plan),
+            changelog=has_both_signs,
+            report=report,
+            name=plan.name,
+        )
+    )
+
+
+def close_sink(sink: object) -> None:
+    """Close a sink that has something to close."""
+    if callable(close := getattr(sink, "close", None)):
+        close()

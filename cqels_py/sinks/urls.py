@@ -1,0 +1,23 @@
+"""Sinks by URL: those of this package, and of others under the entry points `cqels_py.sinks`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cqels_py.connections.schemes import Schemes
+from cqels_py.errors import UsageError
+from cqels_py.sinks.protocol import SinkConnector
+
+SINKS: Final = Schemes("sink", "cqels_py.sinks", {})
+
+
+def sink_of(url: str) -> SinkConnector:
+    """The connector of a URL. UsageError for one that is wrong, MissingExtra for a missing package."""
+    if not SINKS.is_url(url):
+        raise UsageError(f"{url!r} is not the URL of a sink; one is written like postgresql://localhost/weather#alerts")
+    connector = SINKS.connector(url)
+    if not isinstance(connector, SinkConnector):
+        raise UsageError(
+            f"{url}: its connector is {connector!r}, which has not the method open and the property changelog"
+        )
+    return connector

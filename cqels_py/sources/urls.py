@@ -1,0 +1,19 @@
+"""Sources by URL: those of this package, and of others under the entry points `cqels_py.sources`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cqels_py.connections.schemes import Schemes
+from cqels_py.errors import UsageError
+from cqels_py.sources.protocol import Connector
+
+SOURCES: Final = Schemes("source", "cqels_py.sources", {})
+
+
+def source_of(url: str) -> Connector:
+    """The connector of a URL. UsageError for one that is wrong, MissingExtra for a missing package."""
+    connector = SOURCES.connector(url)
+    if not isinstance(connector, Connector):
+        raise UsageError(f"{url}: its connector is {connector!r}, which has no method open")
+    return connector
