@@ -30,7 +30,8 @@ from cqels_py.formats.times import FAR
 from cqels_py.functions.limits import Limits
 from cqels_py.operators.r2s.changelog_output import ChangelogOutput
 from cqels_py.plan.nodes import Plan, TemplateTriple
-from cqels_py.runners.local import LocalRunner, RunningQuery
+from cqels_py.runners.local import LocalRunner
+from cqels_py.runners.running import RunningQuery
 from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.folder import PartLoad

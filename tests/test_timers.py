@@ -23,7 +23,8 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import compile_query
 from cqels_py.event_time.clock import Ticks
 from cqels_py.event_time.timers import EventTimers
-from cqels_py.runners.local import LocalRunner, RunningQuery
+from cqels_py.runners.local import LocalRunner
+from cqels_py.runners.running import RunningQuery
 from tests.support.driven import Arrival, Received, Row, push, put_on_top
 
 PREFIX = "PREFIX : <http://ex.org/> "

@@ -53,7 +53,8 @@ from cqels_py.functions.limits import MAX_TEXT, Limits
 from cqels_py.interrupts import done, undisturbed, use
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import RowMap, read_map
-from cqels_py.runners.local import LocalRunner, RunningQuery
+from cqels_py.runners.local import LocalRunner
+from cqels_py.runners.running import RunningQuery
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.step_waiting import MOST_UNENCODED
 from cqels_py.runners.stream_views import NOTHING

@@ -11,7 +11,7 @@ from cqels_py.errors import UsageError
 from cqels_py.formats.construction import Construction
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.chaining import ConstructedStream
-from cqels_py.runners.local import RunningQuery
+from cqels_py.runners.running import RunningQuery
 from cqels_py.validation import instead
 
 

@@ -27,12 +27,13 @@ class Watermark:
         """No element before this instant will be accepted any more."""
         return self._greatest - self._lateness
 
-    def moves_to(self, time: int) -> bool:
-        """Move to the time of an element that is complete at once, as none of those before it is later; otherwise False."""
-        if self._lateness or time < self._greatest:
-            return False
+    def is_complete_at(self, time: int) -> bool:
+        """Is an element of this time complete at once, as none before it is later?"""
+        return not self._lateness and time >= self._greatest
+
+    def move_to(self, time: int) -> None:
+        """Move to the time of an element that is complete at once."""
         self._greatest = time
-        return True
 
     def admit(self, time: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
         """Which of the arriving elements (n times) are not late; None: all of them. Moves the watermark."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.results import ResultBatch
 from cqels_py.operators.r2s.changelog_output import ChangelogOutput
-from cqels_py.runners.local import RunningQuery
+from cqels_py.runners.running import RunningQuery
 from cqels_py.runners.stream_views import ElementTicks, StreamView
 
 
@@ -32,6 +32,7 @@ class ChangelogFeed:
 
     watched: frozenset[int]
     links: list[ChangelogLink] = field(default_factory=list)
+    streams: tuple[int, ...] = ()
 
     def take(self, results: ResultBatch, view: StreamView, element_tick: ElementTicks) -> None:
         """Readers read changelogs, not results."""

@@ -12,7 +12,7 @@ class Statistics:
     """A snapshot of the counts of an engine; it does not change.
 
     `elements` and `triples` that were taken in, `results` that were made; `late` elements that were dropped, others that were
-    dropped because they were too far `ahead`, `malformed` ones that were skipped. `event_time`: microseconds of the last element,
+    dropped because they were too far `ahead`, `malformed` ones that were skipped. `event_time`: microseconds of the latest element,
     None before the first. `no_numbers`: values that came to a SUM or AVG and are no numbers. `subscriber_errors`: exceptions of
     subscribers that were reported rather than raised. `rejected`: the elements that were left out, by the stream's IRI and the
     reason ("late", "ahead", "malformed"); on Spark it is empty.
@@ -74,6 +74,11 @@ class Counters:
     @rejected_counts.setter
     def rejected_counts(self, counts: list[tuple[str, str, int]]) -> None:
         self.rejected = {(stream, reason): count for stream, reason, count in counts}
+
+    def move_to(self, time: int) -> None:
+        """Elements up to this time have been taken in."""
+        if self.event_time is None or time > self.event_time:
+            self.event_time = time
 
     def add_no_numbers(self, count: int) -> None:
         """Count values that are no numbers."""

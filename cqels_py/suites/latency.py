@@ -23,7 +23,8 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.plan.nodes import Plan
-from cqels_py.runners.local import LocalRunner, RunningQuery
+from cqels_py.runners.local import LocalRunner
+from cqels_py.runners.running import RunningQuery
 from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.static import load_static_data
 from cqels_py.sources.time_merge import TimeMerge

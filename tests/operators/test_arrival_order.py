@@ -16,7 +16,8 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import compile_query
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.arrival_order import in_order_of_arrival
-from cqels_py.runners.local import LocalRunner, RunningQuery
+from cqels_py.runners.local import LocalRunner
+from cqels_py.runners.running import RunningQuery
 from tests.support.driven import Arrival, Received, push, put_on_top
 
 TEXT = """PREFIX : <http://ex.org/> SELECT * {

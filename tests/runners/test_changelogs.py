@@ -22,7 +22,8 @@ from cqels_py.event_time.timers import EventTimers
 from cqels_py.plan.nodes import ChangelogRead, FactorisedGroups, GroupRows, Node, Plan, Scan, Shared
 from cqels_py.plan.traverse import nodes_of, scans_of
 from cqels_py.runners.changelogs import ChangelogLink, link_changelogs
-from cqels_py.runners.local import LocalRunner, RunningQuery
+from cqels_py.runners.local import LocalRunner
+from cqels_py.runners.running import RunningQuery
 from tests.support.driven import Arrival, Received, Row, push
 
 PREFIX = "PREFIX : <http://ex.org/> "

@@ -1,0 +1,288 @@
+"""Queries over the same streams: they have one event time, which elements of other streams do not touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
+from cqels_py.dataflow.shared_scans import SharedScansPool
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.event_time.watermark import Watermark
+from cqels_py.event_time.windows import Bounds
+from cqels_py.runners.early import EarlyElements
+from cqels_py.runners.running import QueriesOnScans, RunningQuery
+from cqels_py.runners.spans import Spans
+from cqels_py.runners.statistics import Counters
+from cqels_py.runners.step_waiting import WaitingElements
+from cqels_py.runners.stream_views import NOTHING, StepElements
+from cqels_py.state.named_values import NamedValues
+
+
+class EventTimeGroup:
+    """Queries that read the same streams, or construct streams for one another, and the elements that wait for their watermark.
+
+    `streams`: the runner's numbers of all that they read. `lateness`, in microseconds: how far their elements may be out of order.
+    An element is an element of each group that reads its stream, and may be late for one and not for another.
+    """
+
+    def __init__(self, streams: frozenset[int], lateness: int, counters: Counters, pool: SharedScansPool) -> None:
+        self.streams = streams
+        self._counters = counters
+        self._pool = pool
+        self._queries: list[RunningQuery] = []
+        self._on_scans: list[QueriesOnScans] = []
+        self._watermark = Watermark(lateness)
+        self._early = EarlyElements()
+        self._waiting = WaitingElements({})
+        self._spans: Spans | None = None
+
+    def set_queries(self, queries: list[RunningQuery], *, may_wait: bool) -> None:
+        """From now on the group has these queries, none of which reads a stream that a later one constructs.
+
+        `may_wait`: where all windows have a STEP, elements wait for the next boundary. None may be waiting for one now.
+        """
+        self._queries = queries
+        by_scans: dict[int, list[RunningQuery]] = {}
+        for query in queries:
+            by_scans.setdefault(id(query.dataflow.shared_scans), []).append(query)
+        self._on_scans = [QueriesOnScans(each) for each in by_scans.values()]
+        scans = [query.dataflow.shared_scans for query in queries]
+        self._spans = Spans(scans) if any(each.least_delay is not None for each in scans) else None
+        self._waiting = WaitingElements(_bounds_of(queries) if may_wait and self._spans is None else {})
+
+    def __contains__(self, query: RunningQuery) -> bool:
+        return query in self._queries
+
+    def inherit(self, groups: Sequence[EventTimeGroup], advanced: int | None) -> None:
+        """Continue the event time of the groups whose queries this one gets, and of the last promise (`advanced`).
+
+        It goes on from where the furthest of them is. Elements that wait are taken over, those of a stream from one group.
+        """
+        begin = [group._watermark.time for group in groups] + ([] if advanced is None else [advanced])
+        if not begin:
+            return
+        if len(groups) > 1:
+            for group in groups:
+                group.advance(max(begin))
+        self._watermark.advance(max(begin))
+        waiting = [each for group in groups if (each := group._early.elements) is not None]
+        parts = []
+        for stream in sorted(self.streams):
+            of_stream = [np.flatnonzero(each.stream == stream) for each in waiting]
+            most = max(range(len(waiting)), key=lambda at: len(of_stream[at]), default=None)
+            if most is not None:
+                parts.append(take_elements(waiting[most], of_stream[most]))
+        together = concatenate_elements(parts)
+        self._early.keep(
+            take_elements(together, np.argsort(together.time, kind="stable")) if len(together.time) else None
+        )
+
+    # --- elements -------------------------------------------------------------------------------------------------
+
+    def admit(self, time: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
+        """Which of the arriving elements (n times) are not late for these queries; None: all of them. Moves the watermark."""
+        return self._watermark.admit(time)
+
+    def take(self, batch: ElementBatch) -> None:
+        """Take in elements that are not late, in order of arrival."""
+        complete = self._complete(batch)
+        if complete is not None and len(complete.time):
+            self._counters.move_to(complete.time.item(-1))
+            self._process(self._waiting.add(complete))
+
+    def can_wait(self, stream: int, time: int) -> bool:
+        """May an element wait for the boundary of a window whose terms are not known yet?"""
+        return (
+            self._early.elements is None and self._waiting.takes(stream, time) and self._watermark.is_complete_at(time)
+        )
+
+    def move_to(self, time: int) -> None:
+        """Move the watermark to an element that `can_wait`."""
+        self._watermark.move_to(time)
+
+    def keep(self, batch: ElementBatch) -> None:
+        """Elements that can wait, in that order, before any other is taken in."""
+        self._waiting.keep(batch)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Are there elements that wait for the boundary of a window?"""
+        return len(self._waiting) > 0
+
+    def process_waiting(self) -> None:
+        """Process the elements that wait for the boundary of a window, which gives no results."""
+        if self.is_waiting:
+            self._process(self._waiting.take())
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    def advance(self, time: int) -> None:
+        """No element before `time` will come: mappings that expire before it do so now."""
+        self.process_waiting()
+        self._watermark.advance(time)
+        self._process(self._complete(None))
+        for instant in () if self._spans is None else self._spans.advances(self._watermark.time):
+            self._advance_to(instant)
+        self._advance_to(self._watermark.time, begin=True)
+
+    def finish(self, until: int | None) -> None:
+        """The streams have ended: see `LocalRunner.finish`."""
+        self.process_waiting()
+        rest = self._early.with_others(None)
+        self._early.keep(None)
+        self._process(rest)
+        last = self._now
+        if until is not None and (last is None or until >= last):
+            # Queries that have had no element begin at that instant, not behind it.
+            self.advance(until)
+            self.advance(until + 1)
+            return
+        elements = self._start_step(NOTHING)
+        for queries in self._on_scans:
+            self._counters.results += queries.finish(elements)
+            elements = queries.feed_into(elements)
+        told = self._now
+        if told is not None:
+            self._watermark.advance(told + 1)
+
+    @property
+    def _now(self) -> int | None:
+        """The event time of these queries; None before the first element."""
+        return max((now for queries in self._on_scans if (now := queries.now) is not None), default=None)
+
+    def update_static(self, query: RunningQuery, static: StaticData) -> None:
+        """Replace the static data of one of the queries."""
+        self.process_waiting()
+        elements = self._start_step(NOTHING)
+        for queries in self._on_scans:
+            self._counters.results += queries.push(elements)
+            if query in queries:
+                self._counters.results += query.update_static(static)
+            elements = queries.feed_into(elements)
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    def _process(self, batch: ElementBatch | None) -> None:
+        """Process elements in order of time; no earlier ones will follow."""
+        if batch is None or not len(batch.time):
+            return
+        self._counters.move_to(batch.time.item(-1))
+        if self._spans is None:
+            self._step(batch)
+            return
+        # In parts that are shorter than the delays of the timers that operators set.
+        for part in self._spans.parts(batch):
+            if isinstance(part, int):
+                self._advance_to(part)
+            else:
+                self._step(part)
+
+    def _step(self, batch: ElementBatch) -> None:
+        elements = self._start_step(batch)
+        for queries in self._on_scans:
+            self._counters.results += queries.push(elements)
+            elements = queries.feed_into(elements)
+
+    def _advance_to(self, time: int, *, begin: bool = False) -> None:
+        elements = self._start_step(NOTHING)
+        for queries in self._on_scans:
+            self._counters.results += queries.advance(elements, time, begin=begin)
+            elements = queries.feed_into(elements)
+
+    def _start_step(self, batch: ElementBatch) -> StepElements:
+        """Process the elements of a step; queries that are registered afterwards do not see them."""
+        self._pool.close()
+        return StepElements(batch)
+
+    def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
+        """The elements up to the watermark, in order of time; the others wait."""
+        together = self._early.with_others(batch)
+        if together is None:
+            return None
+        count = len(together.time)
+        if not count:
+            return None
+        if count > 1 and np.any(np.diff(together.time) < 0):
+            together = take_elements(together, np.argsort(together.time, kind="stable"))
+        if together.time.item(-1) <= self._watermark.time:
+            self._early.keep(None)
+            return together
+        cut = int(np.searchsorted(together.time, self._watermark.time, side="right"))
+        self._early.keep(slice_elements(together, cut, count))
+        return slice_elements(together, 0, cut)
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements that wait, or of as many as have ever waited."""
+        return self._early.nbytes + self._waiting.nbytes
+
+    def live_ids(self) -> Iterator[Ids]:
+        """Ids of the elements that wait."""
+        if self._early.elements is not None:
+            yield from self._early.elements.live_ids()
+        yield from self._waiting.live_ids()
+
+    def state(self) -> NamedValues:
+        """The streams, the watermark, and the elements that wait, for the watermark or a boundary. Arrays are no copies."""
+        early = [] if self._early.elements is None else [self._early.elements]
+        waiting = concatenate_elements([*self._waiting.batches, *early])
+        columns = ((each.name, getattr(waiting, each.name)) for each in fields(waiting))
+        return {
+            "streams": [*sorted(self.streams)],
+            "watermark": self._watermark.time,
+            **{f"waiting.{name}": column for name, column in columns if column is not None},
+        }
+
+    def restore(self, state: NamedValues) -> None:
+        """Continue from the state of a group with the same streams and lateness."""
+        watermark = state["watermark"]
+        assert isinstance(watermark, int)
+        self._watermark.advance(watermark)
+        columns = {name.removeprefix("waiting."): each for name, each in state.items() if name.startswith("waiting.")}
+        waiting = ElementBatch(**columns)  # type: ignore[arg-type]
+        self._early.keep(waiting if len(waiting) else None)
+
+
+def groups_of(queries: Sequence[RunningQuery]) -> dict[frozenset[int], list[RunningQuery]]:
+    """The queries, in their order, by the streams that move their event time: those they read, and those of queries they feed."""
+    members: list[list[RunningQuery]] = [[query] for query in queries]
+    for query in queries:
+        if query.feed is not None and query.feed.streams:
+            fed = frozenset(query.feed.streams)
+            joined = [each for each in members if query in each or any(fed & set(other.streams) for other in each)]
+            members = [each for each in members if each not in joined]
+            members.append([other for each in joined for other in each])
+    found: dict[frozenset[int], list[RunningQuery]] = {}
+    for each in members:
+        found.setdefault(frozenset(stream for query in each for stream in _moving(query)), []).extend(each)
+    place = {query: at for at, query in enumerate(queries)}
+    return {streams: sorted(each, key=place.__getitem__) for streams, each in found.items()}
+
+
+def _moving(query: RunningQuery) -> Iterable[int]:
+    """The streams whose elements move the event time of a query."""
+    return query.streams if query.feed is None else {*query.streams, *query.feed.watched}
+
+
+def _bounds_of(queries: Iterable[RunningQuery]) -> dict[tuple[int, ...], list[Bounds]]:
+    """The bounds of all windows, by the streams of their queries; none if a query has no window, or is an input of another one."""
+    bounds: dict[tuple[int, ...], list[Bounds]] = {}
+    for query in queries:
+        windows = query.dataflow.plan.windows
+        # Rules change between boundaries, too.
+        if not windows or query.dataflow.plan.rules is not None or _feeds(query):
+            return {}
+        bounds.setdefault(query.streams, []).extend(window.bounds for window in windows)
+    return bounds
+
+
+def _feeds(query: RunningQuery) -> bool:
+    # Links between changelogs construct no streams, but are read.
+    return query.feed is not None and bool(query.feed.streams or query.feed.watched)

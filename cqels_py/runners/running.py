@@ -1,0 +1,156 @@
+"""Queries that run: their dataflows, the receivers of their results, and the steps that they take together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.results import ResultBatch
+from cqels_py.dataflow import Dataflow
+from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.errors import RunError
+from cqels_py.runners.chaining import last_time
+from cqels_py.runners.stream_views import NO_ARRIVALS, NOTHING, ElementTicks, StepElements, StreamView
+
+
+class ResultReceiver(Protocol):
+    """The receiver of a query's results."""
+
+    def deliver(self, batch: ResultBatch) -> None:
+        """Results of the current step, in order."""
+        ...
+
+    def fail(self, error: RunError) -> None:
+        """The query has lost its state, and is detached: no more results follow."""
+        ...
+
+
+class Feed(Protocol):
+    """The output of a query that other queries read later in the same step.
+
+    `streams`: those that it constructs. `watched`: the streams that advance its event time.
+    """
+
+    streams: tuple[int, ...]
+    watched: frozenset[int]
+
+    def take(self, results: ResultBatch, view: StreamView, element_tick: ElementTicks) -> None:
+        """Results of the current step, which follow from the elements of `view`."""
+        ...
+
+    def merged_into(self, elements: ElementBatch) -> ElementBatch:
+        """The step's elements, with those that this query has constructed."""
+        ...
+
+
+class RunningQuery:
+    """A dataflow, the engine's numbers of its streams, and the receiver of its results."""
+
+    def __init__(self, dataflow: Dataflow, streams: Sequence[int], receiver: ResultReceiver) -> None:
+        self.dataflow = dataflow
+        self.streams = tuple(streams)
+        self._receiver = receiver
+        self._detached = False
+        self.feed: Feed | None = None
+
+    def detach(self) -> None:
+        """Unregister the query. If its own receiver causes this, it gets no more results of the current step."""
+        self._detached = True
+        self.dataflow.detach()
+
+    def process(self, routed: RoutedBatch, view: StreamView) -> int:
+        """Take part in a step of the elements of `view`; returns the number of results."""
+        return self._deliver(self.dataflow.process(routed), view, routed.step.element_tick)
+
+    def update_static(self, static: StaticData) -> int:
+        """Replace the static data; returns the number of results."""
+        return self._deliver(self.dataflow.update_static(static), _NO_ELEMENTS, NO_ARRIVALS)
+
+    def _deliver(self, results: Iterable[ResultBatch], view: StreamView, element_tick: ElementTicks) -> int:
+        count = 0
+        try:
+            for batch in results:
+                if rows := len(batch.time):
+                    count += rows
+                    if self.feed is not None:
+                        self.feed.take(batch, view, element_tick)
+                    self._receiver.deliver(batch)
+                    if self._detached:
+                        break
+        except MemoryError as error:
+            self._out_of_memory(error)
+        return count
+
+    def _out_of_memory(self, error: MemoryError) -> None:
+        """Detach the query, whose state is lost. Other queries continue, unless they read the operator that failed."""
+        title = self.dataflow.plan.title
+        failure = RunError(f"{title} has run out of memory, and gets no more results")
+        failure.__cause__ = error
+        if self.dataflow.is_shared:
+            raise failure
+        self.detach()
+        self._receiver.fail(failure)
+
+
+class QueriesOnScans:
+    """The queries on the same shared scans, which take part in their steps together. A query with a feed is alone on its scans."""
+
+    def __init__(self, queries: Sequence[RunningQuery]) -> None:
+        self._queries = {query.dataflow.reader.number: query for query in queries}
+        self._shared_scans = queries[0].dataflow.shared_scans
+        self._streams = queries[0].streams
+        self.feed = queries[0].feed
+
+    def __contains__(self, query: RunningQuery) -> bool:
+        return query in self._queries.values()
+
+    def push(self, elements: StepElements) -> int:
+        """Take in the elements of their streams; returns the number of results."""
+        results = self._take(elements)
+        if self.feed is not None:
+            # The readers' streams advance this query's event time too.
+            time = last_time(elements.elements, self.feed.watched)
+            if time is not None:
+                results += self._advance(elements, time)
+        return results
+
+    def advance(self, elements: StepElements, time: int, *, begin: bool = False) -> int:
+        """No element before `time` (microseconds) will come after these; returns the number of results.
+
+        `begin`: the time of queries that have had no element begins there.
+        """
+        return self._take(elements) + self._advance(elements, time, begin=begin)
+
+    def finish(self, elements: StepElements) -> int:
+        """The streams end with these elements; returns the number of results."""
+        results = self._take(elements)
+        return results + self._process(self._shared_scans.finish(), StreamView(elements.elements, NOTHING))
+
+    @property
+    def now(self) -> int | None:
+        """The event time of these queries; None before the first element."""
+        return self._shared_scans.now
+
+    def feed_into(self, elements: StepElements) -> StepElements:
+        """The elements with the graphs that these queries have constructed from them."""
+        return elements if self.feed is None else StepElements(self.feed.merged_into(elements.elements))
+
+    def _take(self, elements: StepElements) -> int:
+        view = elements.view(self._streams)
+        return self._process(self._shared_scans.step(view.batch), view) if len(view.batch.time) else 0
+
+    def _advance(self, elements: StepElements, time: int, *, begin: bool = False) -> int:
+        routed = self._shared_scans.advance(time, begin=begin)
+        return self._process(routed, StreamView(elements.elements, NOTHING))
+
+    def _process(self, routed: RoutedBatch, view: StreamView) -> int:
+        results = 0
+        for reader in self._shared_scans.affected(routed):
+            results += self._queries[reader.number].process(routed, view)
+        self._shared_scans.end_step()
+        return results
+
+
+_NO_ELEMENTS = StreamView(NOTHING, NOTHING)
