@@ -12,9 +12,10 @@ _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*')
 
 
 _EXPECTED = {
-    False: "IRI=SOURCE, such as http://example.org/readings=readings.nq",
-    True: "IRI=FILE, such as http://example.org/rooms=rooms.ttl",
+    "--stream": "IRI=SOURCE, such as http://example.org/readings=readings.nq",
+    "--lateness": "IRI=DURATION, such as http://example.org/readings=10s",
 }
+_EXPECTED_FILE = "IRI=FILE, such as http://example.org/rooms=rooms.ttl"
 
 
 def duration(option: str, text: str) -> int:
@@ -27,6 +28,17 @@ def duration(option: str, text: str) -> int:
         # Its message is about queries.
         message = f"{option} {text!r} is not a duration of whole microseconds; write one like 5s, 1h30m or PT5M"
         raise UsageError(message) from None
+
+
+def durations(option: str, texts: Iterable[str]) -> tuple[int, dict[str, int]]:
+    """Durations (`5s`), of which the last one counts, and those of streams (`IRI=5s`), in microseconds; 0 without any."""
+    of_all, of_streams = 0, []
+    for text in texts:
+        if "=" in text:
+            of_streams.append(text)
+        else:
+            of_all = duration(option, text)
+    return of_all, {iri: duration(option, value) for iri, value in pairs(option, of_streams).items()}
 
 
 def time(option: str, text: str) -> int:
@@ -65,15 +77,15 @@ def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 def _pair(option: str, text: str) -> tuple[str, str]:
     iri, equals, value = text[1:].partition(">=") if text.startswith("<") else text.partition("=")
     if not (iri and equals and value):
-        raise UsageError(f"{option} {text!r}: expected {_EXPECTED[option != '--stream']}")
+        raise UsageError(f"{option} {text!r}: expected {_EXPECTED.get(option, _EXPECTED_FILE)}")
     return iri, value
 
 
-def check_maps(given: Iterable[str], streams: Iterable[str]) -> None:
-    """Every map is that of a stream with a source."""
+def check_named(option: str, given: Iterable[str], streams: Iterable[str]) -> None:
+    """Every stream that an option names has a source."""
     known = set(streams)
     for iri in sorted(set(given) - known):
-        raise UsageError(f"--map <{iri}>: there is no --stream {iri}=SOURCE{instead(iri, known)}")
+        raise UsageError(f"{option} <{iri}>: there is no --stream {iri}=SOURCE{instead(iri, known)}")
 
 
 def check_streams(given: Iterable[str], read: Iterable[str]) -> None:

@@ -153,11 +153,11 @@ def _identity(job: Job) -> Iterator[tuple[str, str]]:
     yield "--static", json.dumps([_digest(Path(str(path))) for path in job.static])
     for option, files in (("--static-graph", job.static_graphs), ("--context", job.contexts), ("--map", job.maps)):
         yield option, json.dumps([(iri, _digest(Path(path))) for iri, path in files.items()])
+    yield "--lateness", f"{job.lateness} {sorted(job.lateness_of.items())}"
     yield "--output", str(job.output.resolve())
     for option in (
         "format",
         "changelog",
-        "lateness",
         "entailment",
         "time_predicate",
         "blank_nodes",

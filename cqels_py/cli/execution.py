@@ -90,7 +90,8 @@ class Execution:
         self._job = job = replace(job, format=format_)
         if not job.unread_streams:
             arguments.check_streams(job.streams, plan.streams)
-            arguments.check_maps(job.maps, job.streams)
+            arguments.check_named("--map", job.maps, job.streams)
+            arguments.check_named("--lateness", job.lateness_of, job.streams)
         # The table shows the answer, which takes both signs to rebuild.
         wanted = job.changelog or format_ == "table" or (connector is not None and connector.changelog)
         self._checkpoint: RunCheckpoint | None = None
@@ -276,7 +277,9 @@ def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitS
         static=list(job.static),
         static_graphs=job.static_graphs,
         changelog=changelog,
-        lateness=job.lateness,
+        lateness=max(
+            [job.lateness_of.get(stream, job.lateness) for stream in compiled.plan.streams], default=job.lateness
+        ),
         entailment=job.entailment,
         solutions=True,
         in_order=True,
@@ -340,6 +343,7 @@ def _register(
 
     engine = Engine(
         lateness=job.lateness,
+        lateness_of=job.lateness_of,
         on_error=job.on_error,
         report=reports(),
         batch=job.batch,

@@ -13,7 +13,7 @@ from cqels_py.errors import UsageError
 @dataclass(frozen=True, slots=True)
 class Job:
     """The options of a run. `lateness`, `service_timeout`: microseconds; `speed`: seconds of event time a second,
-    None: unbounded.
+    None: unbounded. `lateness_of`: that of streams by IRI.
 
     `streams`: by IRI files, URLs, "-" or iterables of record batches. `output`: a file; `sink`: the URL of another output.
     `static` are files, or N-Triples text. `announce`: report the compilation of kernels also without a terminal. `max_memory` "constant" or "window": a query that keeps more is refused.
@@ -34,6 +34,7 @@ class Job:
     changelog: bool = False
     time_predicate: str | None = None
     lateness: int = 0
+    lateness_of: Mapping[str, int] = field(default_factory=dict)
     limit: int | None = None
     stats: bool = False
     batch: int | None = None

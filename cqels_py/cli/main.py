@@ -160,9 +160,9 @@ maps = click.option(
 )
 @click.option(
     "--lateness",
-    metavar="DURATION",
-    default="0s",
-    help="Allowed lateness; elements that are later are dropped.",
+    metavar="[IRI=]DURATION",
+    multiple=True,
+    help="Allowed lateness, of all streams or of one; elements that are later are dropped.",
 )
 @click.option(
     "--ahead",
@@ -234,7 +234,7 @@ def run_command(
     blank_nodes: str,
     contexts: Sequence[str],
     time_predicate: str | None,
-    lateness: str,
+    lateness: Sequence[str],
     ahead: str | None,
     until: str | None,
     limit: int | None,
@@ -275,6 +275,7 @@ def run_command(
         check_until(runner, end)
         most = None if ahead is None else arguments.duration("--ahead", ahead)
         check_ahead(runner, most)
+        late, late_of = arguments.durations("--lateness", lateness)
         mapped = arguments.pairs("--map", maps)
         check_maps(runner, mapped)
         job = Job(
@@ -287,7 +288,8 @@ def run_command(
             **files.output_of(output),
             changelog=changelog,
             time_predicate=None if time_predicate is None else arguments.iri("--time-predicate", time_predicate),
-            lateness=arguments.duration("--lateness", lateness),
+            lateness=late,
+            lateness_of=late_of,
             limit=limit,
             stats=stats,
             batch=batch,

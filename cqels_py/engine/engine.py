@@ -104,9 +104,10 @@ def _in_turn(method: Callable[Concatenate[Engine, Given], Answer]) -> Callable[C
 class Engine:
     """Registers continuous queries and runs them over streams, in this process.
 
-    `lateness`: microseconds that elements may come out of order; later ones are dropped, counted and reported. `ahead`: microseconds
-    that an element may be later than the one before it in its stream; one that is later still, as of a sensor with a wrong clock,
-    is dropped, counted and reported. Without it none is, and a jump of more than a year is reported.
+    `lateness`: microseconds that elements may come out of order; later ones are dropped, counted and reported. `lateness_of`: that
+    of streams by IRI, where it is another one (a query over several streams waits as long as the greatest of theirs). `ahead`:
+    microseconds that an element may be later than the one before it in its stream; one that is later still, as of a sensor with a
+    wrong clock, is dropped, counted and reported. Without it none is, and a jump of more than a year is reported.
     `batch`: how many elements are processed together (results are the same); without it each pushed one at once, and as
     many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it
     is raised, and the rest unharmed. `report` gets a DataError for all that is left out, and a RunError for exceptions of
@@ -140,6 +141,7 @@ class Engine:
         max_waiting: int = MOST_WAITING,
         rejects: RejectsFile | None = None,
         ahead: int | None = None,
+        lateness_of: Mapping[str, int] | None = None,
     ) -> None:
         options = Options(
             lateness,
@@ -152,6 +154,7 @@ class Engine:
             max_text,
             max_waiting,
             ahead,
+            {} if lateness_of is None else by_iri(lateness_of, "lateness_of", "microseconds"),
         )
         self.dictionary = Dictionary()
         # Held for a whole call, so that calls of several threads follow one another. Re-entrant, as callbacks may call the engine.
@@ -166,7 +169,10 @@ class Engine:
         self._options = options
         self._batch = batch
         self._guard = AheadGuard(ahead)
-        self._runner = LocalRunner(self.dictionary, lateness, waiting=True, guard=self._guard)
+        self._lateness_of: dict[int, int] = {}
+        self._runner = LocalRunner(
+            self.dictionary, lateness, lateness_of=self._lateness_of, waiting=True, guard=self._guard
+        )
         self._counters = self._runner.counters
         self._registry = Registry(self.dictionary)
         self._runner.rejects = kept = Rejects(rejects, self._counters, self.dictionary, self._registry.stream)
@@ -298,7 +304,9 @@ class Engine:
     @undisturbed
     def _add(self, query: Query, dataflow: Dataflow) -> None:
         with self._lock:
-            self._registry.add(query, RunningQuery(dataflow, self._registry.numbers(query.plan), query.delivery))
+            numbers = self._registry.numbers(query.plan)
+            self._lateness_of.update(zip(numbers, map(self._options.lateness_at, query.plan.streams), strict=True))
+            self._registry.add(query, RunningQuery(dataflow, numbers, query.delivery))
             self._known.add(query)
             self._runner.queries = self._registry.running()
 
@@ -499,7 +507,7 @@ class Engine:
         small = getattr(table, "num_rows", MOST_OF_A_TABLE + 1) <= MOST_OF_A_TABLE
         predicate = self._registry.streams.time_predicates.get(stream)
         opening = self._opening(stream, predicate, self._reports.malformed, read_by)
-        for batch in table_in_order(table, opening, scope, self._options.lateness, sort=sort):
+        for batch in table_in_order(table, opening, scope, self._options.lateness_at(stream), sort=sort):
             self._process_part(batch, deliver=not small)
 
     def flush(self) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from cqels_py.errors import CqelsError, UsageError
 from cqels_py.formats.contexts import Contexts
@@ -26,12 +26,12 @@ class Options:
     max_text: int
     max_waiting: int
     ahead: int | None = None
+    lateness_of: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if whole(self.lateness, "lateness", "microseconds") < 0:
-            raise UsageError(f"lateness is 0 or more microseconds, not {self.lateness}")
-        if self.lateness >= FAR:
-            raise UsageError(f"lateness is less than {FAR} microseconds, not {self.lateness}")
+        _check_lateness(self.lateness, "lateness")
+        for iri, lateness in self.lateness_of.items():
+            _check_lateness(lateness, f"lateness_of <{iri}>")
         if self.ahead is not None and whole(self.ahead, "ahead", "microseconds") < 1:
             raise UsageError(f"ahead is 1 or more microseconds, not {self.ahead}")
         if self.batch is not None and whole(self.batch, "batch", "elements") < 1:
@@ -48,3 +48,14 @@ class Options:
         if self.report is not None:
             check_callable(self.report, "report", "a DataError")
         check_blank_nodes(self.blank_nodes)
+
+    def lateness_at(self, stream: str) -> int:
+        """Microseconds that elements of a stream may come out of order."""
+        return self.lateness_of.get(stream, self.lateness)
+
+
+def _check_lateness(lateness: int, name: str) -> None:
+    if whole(lateness, name, "microseconds") < 0:
+        raise UsageError(f"{name} is 0 or more microseconds, not {lateness}")
+    if lateness >= FAR:
+        raise UsageError(f"{name} is less than {FAR} microseconds, not {lateness}")

@@ -102,10 +102,11 @@ class EngineReports:
     def late(self, dropped: int) -> None:
         """Count elements of the current step that were dropped as late."""
         elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
+        allowed = "" if self._options.lateness_of else f" of {self._options.lateness:,} microseconds"
         self.due.append(
             DataError(
-                f"{elements} dropped as late data: older than the newest element by more than the lateness of "
-                f"{self._options.lateness:,} microseconds; a greater lateness accepts them"
+                f"{elements} dropped as late data: older than the newest element by more than the lateness"
+                f"{allowed}; a greater lateness accepts them"
             )
         )
 

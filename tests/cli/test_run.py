@@ -290,6 +290,8 @@ def test_late_elements_are_counted_and_reported(cqels: Cqels, tmp_path: Path) ->
     waited = run_lines(cqels, tmp_path, *lines, options=("--lateness", "3s"))
     assert [line[3] for line in results(waited.out)] == ["10", "30", "20"]
     assert waited.err == ""
+    of_stream = run_lines(cqels, tmp_path, *lines, options=("--lateness", "1s", "--lateness", f"{STREAM}=3s"))
+    assert (of_stream.out, of_stream.err) == (waited.out, "")
 
 
 def test_wrong_clocks_are_dropped_where_asked(cqels: Cqels, tmp_path: Path) -> None:

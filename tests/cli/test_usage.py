@@ -50,6 +50,11 @@ def test_a_query_file_that_is_no_text(cqels: Cqels, tmp_path: Path) -> None:
         (["--format", "xml"], "xml"),
         (["--limit", "0"], "--limit"),
         (["--lateness", "soon"], "--lateness 'soon'"),
+        (["--lateness", "http://ex.org/s=soon"], "--lateness 'soon'"),
+        (
+            ["--lateness", "http://ex.org/x=5s"],
+            "--lateness <http://ex.org/x>: there is no --stream http://ex.org/x=SOURCE",
+        ),
         (["--until", "soon"], "--until 'soon' is not a time; write one like 2024-05-01T12:00:00Z"),
         (["--ahead", "soon"], "--ahead 'soon'"),
         (["--runner", "spark", "--until", "5"], "--until is for the local runner"),

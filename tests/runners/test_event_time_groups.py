@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cqels_py.engine.engine import Engine
+from cqels_py.errors import UsageError
 
 EX = "http://ex.org/"
 PREFIX = f"PREFIX : <{EX}>\n"
@@ -152,3 +153,29 @@ def test_event_times_and_waiting_elements_are_saved(seed: int) -> None:
         if name.startswith("group.")  # type: ignore[arg-type]
     ]
     assert sum(len(times) for times in waiting) > 0  # type: ignore[arg-type, misc]
+
+
+def test_a_stream_may_have_a_lateness_of_its_own() -> None:
+    run = Run((READS_A, READS_B, READS_BOTH), lateness=1, lateness_of={B: 5})
+    run.push(A, 10, "x")
+    run.push(A, 9, "y")
+    # :a alone waits for a microsecond.
+    run.push(A, 11, "z")
+    assert [time for time, sign, _ in run.found[READS_A] if sign > 0] == [9, 10]
+    run.push(B, 20, "x")
+    run.push(B, 15, "z")
+    assert run.engine.statistics.late == 0
+    run.push(B, 14, "x")
+    assert run.engine.statistics.rejected == {(B, "late"): 1}
+    # Where both are read, elements of :a wait as long as those of :b, up to 15; alone it is at 10.
+    run.push(A, 9, "x")
+    assert run.engine.statistics.rejected == {(B, "late"): 1, (A, "late"): 1}
+    run.engine.finish()
+    run.take()
+    assert [time for time, sign, _ in run.found[READS_BOTH] if sign > 0] == [15]
+
+
+@pytest.mark.parametrize("lateness", [-1, 1 << 62, "5s"])
+def test_a_lateness_of_a_stream_that_cannot_be_is_refused(lateness: Any) -> None:
+    with pytest.raises(UsageError, match=r"lateness_of <http://ex\.org/a> is"):
+        Engine(lateness_of={A: lateness})
