@@ -215,8 +215,8 @@ def check_sink(
     """Check that a sink keeps order, visibility, commits and restarts as the protocol says.
 
     `connector` makes the connector, anew each time, of a sink that is empty at first. `rows` reads the other side: the pairs of
-    values of the results' variables ?a and ?b that are visible there, in order (of a sink with `changelog`, in any order). `shown`: how a
-    term in N-Triples syntax, or None for unbound, looks there. `exactly_once`: the sink remembers the number of the last result, and
+    values of the results' variables ?a and ?b that are visible there, in order (of a sink with `changelog`, in any order).
+    `shown`: how a term in N-Triples syntax, or None for unbound, looks there. `exactly_once`: the sink remembers the number of the last result, and
     leaves out results that a continued run gives it again.
     """
     made = [(first, second) for first in TERMS for second in TERMS if (first, second) != (None, None)]

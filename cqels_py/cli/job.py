@@ -16,7 +16,8 @@ class Job:
     None: unbounded. `lateness_of`: that of streams by IRI.
 
     `streams`: by IRI files, URLs, "-" or iterables of record batches. `output`: a file; `sink`: the URL of another output.
-    `static` are files, or N-Triples text. `announce`: report the compilation of kernels also without a terminal. `max_memory` "constant" or "window": a query that keeps more is refused.
+    `static` are files, or N-Triples text. `announce`: report the compilation of kernels also without a terminal. `max_memory`
+    "constant" or "window": a query that keeps more is refused.
     `checkpoint`: the folder of snapshots, one `every` so many microseconds. `until`: the instant to which time goes on at the end.
     `ahead`: microseconds that an element may be later than the one before it.
     """

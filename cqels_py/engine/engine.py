@@ -608,9 +608,9 @@ class Engine:
         element, event time advances to that instant instead, and all that is due through it is delivered.
 
         A source is a file, "-" for standard input, the URL of a connector such as "mqtt://localhost/rooms/+", an Arrow table or
-        reader, batches of elements, or a connector (`sources.protocol`). `threads` 2: files are read ahead by a second thread, with the same
-        results; 1: all is done by this one; without it, 2 where that pays. `time_predicates`: of streams whose elements carry their times, where no query says so
-        (`@ :predicate`). `maps`: by streams, how rows and JSON objects that are no RDF become elements: a file with a CONSTRUCT over
+        reader, batches of elements, or a connector (`sources.protocol`). `threads` 2: files are read ahead by a second
+        thread, with the same results; 1: all is done by this one; without it, 2 where that pays. `time_predicates`: of streams whose
+        elements carry their times, where no query says so (`@ :predicate`). `maps`: by streams, how rows and JSON objects that are no RDF become elements: a file with a CONSTRUCT over
         the columns, or with a JSON-LD context (.jsonld, .json), or a `Mapping`. `progress` is called with the statistics after each
         batch. An exception of it, or of a subscriber, ends the reading; the engine remains usable. `skip`: so many elements of the
         merged sources are left out at the beginning, since the state that the engine was restored from has them already.

@@ -51,10 +51,6 @@ def test_a_query_file_that_is_no_text(cqels: Cqels, tmp_path: Path) -> None:
         (["--limit", "0"], "--limit"),
         (["--lateness", "soon"], "--lateness 'soon'"),
         (["--lateness", "http://ex.org/s=soon"], "--lateness 'soon'"),
-        (
-            ["--lateness", "http://ex.org/x=5s"],
-            "--lateness <http://ex.org/x>: there is no --stream http://ex.org/x=SOURCE",
-        ),
         (["--until", "soon"], "--until 'soon' is not a time; write one like 2024-05-01T12:00:00Z"),
         (["--ahead", "soon"], "--ahead 'soon'"),
         (["--runner", "spark", "--until", "5"], "--until is for the local runner"),
@@ -110,6 +106,11 @@ def test_the_caret_stands_below_the_offending_text(cqels: Cqels, tmp_path: Path)
 def test_a_stream_that_the_query_does_not_read(cqels: Cqels, stream: Path) -> None:
     finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "--stream", f"http://ex.org/other={stream}")
     assert_bad_usage(finished, "<http://ex.org/other>", f"it reads <{STREAM}>")
+
+
+def test_a_lateness_of_a_stream_without_a_source(cqels: Cqels, stream: Path) -> None:
+    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={stream}", "--lateness", "http://ex.org/other=5s")
+    assert_bad_usage(finished, "--lateness <http://ex.org/other>: there is no --stream http://ex.org/other=SOURCE")
 
 
 def test_a_stream_of_the_query_without_a_source(cqels: Cqels) -> None:
