@@ -45,10 +45,10 @@ def check_source(
 ) -> None:
     """Check that a source keeps order, positions, restarts and errors as the protocol says.
 
-    `connector` makes the connector, anew each time, of a source that has the `expected` elements (microseconds and triples), in this
-    order, and no others. `resumes`: the other side remembers the last commit, as brokers do, and begins behind it; others begin with
-    their first element whenever they are opened. `malformed` makes one whose source has these elements, too, and malformed input
-    among them. `map`: that of the stream. `seconds`: how long to wait for the elements.
+    `connector` makes the connector, anew each time, of a source that has the `expected` elements (microseconds and triples), in
+    this order, and no others. `resumes`: the other side remembers the last commit, as brokers do, and begins behind it; others
+    begin with their first element whenever they are opened. `malformed` makes one whose source has these elements, too, and
+    malformed input among them. `map`: that of the stream. `seconds`: how long to wait for the elements.
     """
     elements = [(moment, _shown(triple_texts(triples))) for moment, triples in expected]
     first = _Reading(connector(), seconds, map)
@@ -215,9 +215,9 @@ def check_sink(
     """Check that a sink keeps order, visibility, commits and restarts as the protocol says.
 
     `connector` makes the connector, anew each time, of a sink that is empty at first. `rows` reads the other side: the pairs of
-    values of the results' variables ?a and ?b that are visible there, in order (of a sink with `changelog`, in any order).
-    `shown`: how a term in N-Triples syntax, or None for unbound, looks there. `exactly_once`: the sink remembers the number of the last result, and
-    leaves out results that a continued run gives it again.
+    values of the results' variables ?a and ?b that are visible there, in order (of a sink with `changelog`, in any order). `shown`:
+    how a term in N-Triples syntax, or None for unbound, looks there. `exactly_once`: the sink remembers the number of the last
+    result, and leaves out results that a continued run gives it again.
     """
     made = [(first, second) for first in TERMS for second in TERMS if (first, second) != (None, None)]
     early, late = made[:20], made[20:]

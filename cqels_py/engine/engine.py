@@ -107,24 +107,23 @@ class Engine:
     `lateness`: microseconds that elements may come out of order; later ones are dropped, counted and reported. `lateness_of`: that
     of streams by IRI, where it is another one (a query over several streams waits as long as the greatest of theirs). `ahead`:
     microseconds that an element may be later than the one before it in its stream; one that is later still, as of a sensor with a
-    wrong clock, is dropped, counted and reported. Without it none is, and a jump of more than a year is reported.
-    `batch`: how many elements are processed together (results are the same); without it each pushed one at once, and as
-    many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it
-    is raised, and the rest unharmed. `report` gets a DataError for all that is left out, and a RunError for exceptions of
-    subscribers with on_error="report"; without it, a logger named cqels_py gets the first ten, then one a minute, and the
-    warnings of queries that are registered. `service_timeout`: seconds that an endpoint of SERVICE may be silent.
-    `blank_nodes`: a label is one node in all of its "source", which is a file or a table of `run`, and otherwise in its `push` or
-    its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD documents name them, files (or their
-    content); none is ever fetched. `max_text`: bytes of the longest text that an expression makes; a longer one is an error value,
-    which is reported. `max_waiting`: results of a query that may wait for `Query.results`; with more, RunError is raised instead of
-    taking in elements, until some have been taken. `rejects`: a file, written anew, to which each element that is left out goes as a
-    line of JSON (`engine.rejects`); `statistics.rejected` counts them by stream and reason. Everything that it raises on purpose is
-    a CqelsError.
+    wrong clock, is dropped, counted and reported. Without it none is, and a jump of more than a year is reported. `batch`: how many
+    elements are processed together (results are the same); without it each pushed one at once, and as many of a source as are read
+    together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it is raised, and the rest unharmed.
+    `report` gets a DataError for all that is left out, and a RunError for exceptions of subscribers with on_error="report"; without
+    it, a logger named cqels_py gets the first ten, then one a minute, and the warnings of queries that are registered.
+    `service_timeout`: seconds that an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its "source",
+    which is a file or a table of `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. `contexts`:
+    by the IRIs under which JSON-LD documents name them, files (or their content); none is ever fetched. `max_text`: bytes of the
+    longest text that an expression makes; a longer one is an error value, which is reported. `max_waiting`: results of a query that
+    may wait for `Query.results`; with more, RunError is raised instead of taking in elements, until some have been taken.
+    `rejects`: a file, written anew, to which each element that is left out goes as a line of JSON (`engine.rejects`);
+    `statistics.rejected` counts them by stream and reason. Everything that it raises on purpose is a CqelsError.
 
     Several threads may use an engine: their calls come one after the other, each as a whole. Subscribers are called when a step is
-    complete, by the thread whose call made the results, and other threads can push meanwhile. If they make results for a query whose
-    subscriber is still running, its thread delivers these too, in order. `statistics` and `Query.results` never wait for another
-    thread, not even for a `run`.
+    complete, by the thread whose call made the results, and other threads can push meanwhile. If they make results for a query
+    whose subscriber is still running, its thread delivers these too, in order. `statistics` and `Query.results` never wait for
+    another thread, not even for a `run`.
     """
 
     def __init__(
@@ -341,8 +340,8 @@ class Engine:
         The change is a tick of its own at the time of the last element, after all elements that were pushed before: subscribers get
         the results that become true or false at once. (The last element of the query's streams. If other queries read the stream
         that it constructs, the last element of any of their streams too, in whatever order the queries were registered.) Before the
-        first tick there is no tick: the first one sees the new data. Answers of SERVICE stay. After an error (DataError, UsageError,
-        under entailment UnsupportedQuery) the query still has its former data.
+        first tick there is no tick: the first one sees the new data. Answers of SERVICE stay. After an error (DataError,
+        UsageError, under entailment UnsupportedQuery) the query still has its former data.
         """
         prepare(calls_to_read("nq"))
         self._update_static(query, static, static_graphs)
@@ -403,10 +402,10 @@ class Engine:
         """One element: its triples (rdflib terms or N-Triples texts) at `time`, in microseconds since the epoch.
 
         `graph`: the IRI or blank node that names the element's graph, which GRAPH in a window asks for. No `time` where a query
-        takes it from the element itself (`@ :predicate`). An element with an invalid term is left out as a whole: DataError, or with
-        `on_error="skip"` a report. The scope of its blank nodes is the element. A subscriber may push too: its elements wait until
-        the current delivery is complete. KeyboardInterrupt, and exceptions of subscribers, are raised when the step is complete and
-        its results have been delivered; the engine remains usable.
+        takes it from the element itself (`@ :predicate`). An element with an invalid term is left out as a whole: DataError, or
+        with `on_error="skip"` a report. The scope of its blank nodes is the element. A subscriber may push too: its elements wait
+        until the current delivery is complete. KeyboardInterrupt, and exceptions of subscribers, are raised when the step is
+        complete and its results have been delivered; the engine remains usable.
         """
         try:
             texts = triple_texts(triples)
@@ -488,8 +487,8 @@ class Engine:
         late: they are dropped and counted. After any other DataError the elements that ended before the wrong row have been
         processed; the unfinished element is left out, as the row may have been part of it. Exceptions of subscribers are raised
         between two parts of the table, and the rest of it is left out: `statistics` shows how far it got. The scope of blank nodes
-        is their element, or the `document` of this name: then a label is one node in all calls with it. With a `map` (see `run`) the
-        table has other columns, and each row is an element.
+        is their element, or the `document` of this name: then a label is one node in all calls with it. With a `map` (see `run`)
+        the table has other columns, and each row is an element.
         """
         self._steps.check_open()
         scope = None if document is None else scope_of_document(document)
@@ -608,12 +607,13 @@ class Engine:
         element, event time advances to that instant instead, and all that is due through it is delivered.
 
         A source is a file, "-" for standard input, the URL of a connector such as "mqtt://localhost/rooms/+", an Arrow table or
-        reader, batches of elements, or a connector (`sources.protocol`). `threads` 2: files are read ahead by a second
-        thread, with the same results; 1: all is done by this one; without it, 2 where that pays. `time_predicates`: of streams whose
-        elements carry their times, where no query says so (`@ :predicate`). `maps`: by streams, how rows and JSON objects that are no RDF become elements: a file with a CONSTRUCT over
-        the columns, or with a JSON-LD context (.jsonld, .json), or a `Mapping`. `progress` is called with the statistics after each
-        batch. An exception of it, or of a subscriber, ends the reading; the engine remains usable. `skip`: so many elements of the
-        merged sources are left out at the beginning, since the state that the engine was restored from has them already.
+        reader, batches of elements, or a connector (`sources.protocol`). `threads` 2: files are read ahead by a second thread, with
+        the same results; 1: all is done by this one; without it, 2 where that pays. `time_predicates`: of streams whose elements
+        carry their times, where no query says so (`@ :predicate`). `maps`: by streams, how rows and JSON objects that are no RDF
+        become elements: a file with a CONSTRUCT over the columns, or with a JSON-LD context (.jsonld, .json), or a `Mapping`.
+        `progress` is called with the statistics after each batch. An exception of it, or of a subscriber, ends the reading; the
+        engine remains usable. `skip`: so many elements of the merged sources are left out at the beginning, since the state that
+        the engine was restored from has them already.
         """
         self._steps.check_open()
         sources = by_iri(sources, "the argument of run", "source")
