@@ -18,11 +18,13 @@ that have begun, and Python looks for signals only after them. `wait_to_read` wa
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -101,15 +103,25 @@ def raised(*signals: signal.Signals) -> Iterator[None]:
             signal.signal(each, signal.SIG_DFL)
 
 
-def wait_to_read(file: int) -> None:
-    """Wait until a pipe or a terminal can be read, or has ended. The exception of a signal in `raised` is raised here."""
-    if not _announcements or not _is_main():
-        return
+def wait_to_read(file: int, timeout: float | None = None) -> bool:
+    """Wait until a pipe or a terminal can be read, or has ended. The exception of a signal in `raised` is raised here.
+
+    `timeout`: wait no longer than so many seconds; False if nothing can be read then.
+    """
+    announcements = _announcements if _is_main() else []
+    if not hasattr(select, "poll") or (timeout is None and not announcements):
+        return True
     poll = select.poll()
-    for each in (file, *_announcements):
+    for each in (file, *announcements):
         poll.register(each, select.POLLIN)
-    while file not in dict(poll.poll()):
-        for each in _announcements:
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = None if end is None else max(0.0, end - time.monotonic())
+        if file in dict(poll.poll(None if left is None else math.ceil(left * 1_000))):
+            return True
+        if end is not None and time.monotonic() >= end:
+            return False
+        for each in announcements:
             # The handlers have been called before the next iteration.
             with suppress(BlockingIOError):
                 os.read(each, _SIGNALS_AT_ONCE)

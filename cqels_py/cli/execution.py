@@ -351,6 +351,7 @@ def _register(
         contexts=job.contexts,
         rejects=job.rejects,
         ahead=job.ahead,
+        flush_after=job.flush_after,
     )
     if job.checkpoint is not None:
         saved_run.process_at_once(engine)

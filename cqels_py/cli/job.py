@@ -19,7 +19,8 @@ class Job:
     `static` are files, or N-Triples text. `announce`: report the compilation of kernels also without a terminal. `max_memory`
     "constant" or "window": a query that keeps more is refused.
     `checkpoint`: the folder of snapshots, one `every` so many microseconds. `until`: the instant to which time goes on at the end.
-    `ahead`: microseconds that an element may be later than the one before it.
+    `ahead`: microseconds that an element may be later than the one before it. `flush_after`: microseconds without input after which
+    one is complete.
     """
 
     text: str = ""
@@ -57,6 +58,7 @@ class Job:
     every: int = 10_000_000
     until: int | None = None
     ahead: int | None = None
+    flush_after: int = 200_000
 
 
 def check_partitions(runner: str, partitions: int | None) -> None:

@@ -174,6 +174,12 @@ maps = click.option(
     metavar="TIME",
     help="At the end of the streams, let event time go on to this instant, and deliver all that is due by then.",
 )
+@click.option(
+    "--flush-after",
+    metavar="DURATION",
+    default="200ms",
+    help="On standard input and pipes, an element is complete when nothing has come for so long. 0s: only when another begins.",
+)
 @options(limit, stats, batch, threads)
 @click.option(
     "--max-memory",
@@ -237,6 +243,7 @@ def run_command(
     lateness: Sequence[str],
     ahead: str | None,
     until: str | None,
+    flush_after: str,
     limit: int | None,
     stats: bool,
     batch: int | None,
@@ -309,6 +316,7 @@ def run_command(
             every=arguments.duration("--every", every or ("1s" if checkpoint is None else "10s")),
             until=end,
             ahead=most,
+            flush_after=arguments.duration("--flush-after", flush_after),
         )
         check_urls(runner, job)
         files.check(job)

@@ -24,7 +24,7 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
-from cqels_py.engine.options import Options
+from cqels_py.engine.options import FLUSH_AFTER, Options
 from cqels_py.engine.query import Query
 from cqels_py.engine.registered_rules import FACTS, NAMESPACE, RegisteredRules, read_rules, rule_set_of
 from cqels_py.engine.registry import Registry
@@ -37,6 +37,7 @@ from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
 from cqels_py.errors import CqelsError, DataError, RunError, UsageError
 from cqels_py.event_time.ahead import AheadGuard
 from cqels_py.formats.contexts import read_contexts
+from cqels_py.formats.input_wait import InputWait
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
 from cqels_py.formats.times import LIKELY_FROM, LIKELY_TO
@@ -107,18 +108,20 @@ class Engine:
     `lateness`: microseconds that elements may come out of order; later ones are dropped, counted and reported. `lateness_of`: that
     of streams by IRI, where it is another one (a query over several streams waits as long as the greatest of theirs). `ahead`:
     microseconds that an element may be later than the one before it in its stream; one that is later still, as of a sensor with a
-    wrong clock, is dropped, counted and reported. Without it none is, and a jump of more than a year is reported. `batch`: how many
-    elements are processed together (results are the same); without it each pushed one at once, and as many of a source as are read
-    together. `on_error` "skip": malformed input is counted, reported and skipped; "stop": it is raised, and the rest unharmed.
-    `report` gets a DataError for all that is left out, and a RunError for exceptions of subscribers with on_error="report"; without
-    it, a logger named cqels_py gets the first ten, then one a minute, and the warnings of queries that are registered.
-    `service_timeout`: seconds that an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its "source",
-    which is a file or a table of `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. `contexts`:
-    by the IRIs under which JSON-LD documents name them, files (or their content); none is ever fetched. `max_text`: bytes of the
-    longest text that an expression makes; a longer one is an error value, which is reported. `max_waiting`: results of a query that
-    may wait for `Query.results`; with more, RunError is raised instead of taking in elements, until some have been taken.
-    `rejects`: a file, written anew, to which each element that is left out goes as a line of JSON (`engine.rejects`);
-    `statistics.rejected` counts them by stream and reason. Everything that it raises on purpose is a CqelsError.
+    wrong clock, is dropped, counted and reported. Without it none is, and a jump of more than a year is reported. `flush_after`:
+    microseconds without input after which an element of N-Quads or N-Triples on standard input or a pipe is complete, though none
+    has followed it (0: never); triples of it that come later are left out and reported. `batch`: how many elements are processed
+    together (results are the same); without it each pushed one at once, and as many of a source as are read together. `on_error`
+    "skip": malformed input is counted, reported and skipped; "stop": it is raised, and the rest unharmed. `report` gets a DataError
+    for all that is left out, and a RunError for exceptions of subscribers with on_error="report"; without it, a logger named
+    cqels_py gets the first ten, then one a minute, and the warnings of queries that are registered. `service_timeout`: seconds that
+    an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its "source", which is a file or a table of
+    `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD
+    documents name them, files (or their content); none is ever fetched. `max_text`: bytes of the longest text that an expression
+    makes; a longer one is an error value, which is reported. `max_waiting`: results of a query that may wait for `Query.results`;
+    with more, RunError is raised instead of taking in elements, until some have been taken. `rejects`: a file, written anew, to
+    which each element that is left out goes as a line of JSON (`engine.rejects`); `statistics.rejected` counts them by stream and
+    reason. Everything that it raises on purpose is a CqelsError.
 
     Several threads may use an engine: their calls come one after the other, each as a whole. Subscribers are called when a step is
     complete, by the thread whose call made the results, and other threads can push meanwhile. If they make results for a query
@@ -141,6 +144,7 @@ class Engine:
         rejects: RejectsFile | None = None,
         ahead: int | None = None,
         lateness_of: Mapping[str, int] | None = None,
+        flush_after: int = FLUSH_AFTER,
     ) -> None:
         options = Options(
             lateness,
@@ -153,6 +157,7 @@ class Engine:
             max_text,
             max_waiting,
             ahead,
+            flush_after,
             {} if lateness_of is None else by_iri(lateness_of, "lateness_of", "microseconds"),
         )
         self.dictionary = Dictionary()
@@ -713,6 +718,8 @@ class Engine:
             contexts=self._options.contexts,
             on_questionable_time=partial(self._reports.ask_unit, stream),
             map=read_by,
+            wait=InputWait(self._options.flush_after / 1_000_000 or None),
+            on_split=partial(_report_of_stream, stream, self._reports.split),
         )
 
     # --- state ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ from cqels_py.formats.scopes import check_blank_nodes
 from cqels_py.formats.times import FAR
 from cqels_py.validation import check_callable, whole
 
+FLUSH_AFTER = 200_000
+"""Microseconds without input after which an element that has begun is complete, unless the user says otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -26,6 +29,7 @@ class Options:
     max_text: int
     max_waiting: int
     ahead: int | None = None
+    flush_after: int = FLUSH_AFTER
     lateness_of: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -34,6 +38,8 @@ class Options:
             _check_lateness(lateness, f"lateness_of <{iri}>")
         if self.ahead is not None and whole(self.ahead, "ahead", "microseconds") < 1:
             raise UsageError(f"ahead is 1 or more microseconds, not {self.ahead}")
+        if whole(self.flush_after, "flush_after", "microseconds") < 0:
+            raise UsageError(f"flush_after is 0 (never) or more microseconds, not {self.flush_after}")
         if self.batch is not None and whole(self.batch, "batch", "elements") < 1:
             raise UsageError(f"batch is 1 or more elements, not {self.batch}")
         seconds = self.service_timeout

@@ -18,7 +18,7 @@ from cqels_py.errors import DataError, RunError, UsageError
 from cqels_py.formats.statements import statements
 from cqels_py.runners.statistics import Counters
 
-MALFORMED = "malformed"
+MALFORMED, SPLIT = "malformed", "split element"
 
 RejectsFile = str | os.PathLike[str]
 
@@ -48,16 +48,23 @@ class Rejects:
 
     def malformed(self, error: DataError) -> None:
         """Count and write malformed input."""
-        stream = error.stream or ""
         self._counters.malformed += 1
-        self._counters.reject(stream, MALFORMED, 1)
+        self._left_out(MALFORMED, error)
+
+    def split(self, error: DataError) -> None:
+        """Count and write triples of an element that was complete before they came."""
+        self._left_out(SPLIT, error)
+
+    def _left_out(self, reason: str, error: DataError) -> None:
+        stream = error.stream or ""
+        self._counters.reject(stream, reason, 1)
         if self._file is not None:
             place = None if error.place is None else str(error.place)
             self._write(
                 {
                     "stream": stream,
                     "position": place,
-                    "reason": MALFORMED,
+                    "reason": reason,
                     "message": error.message,
                     "element": error.element,
                 }

@@ -162,6 +162,11 @@ class EngineReports:
         if beside is None:
             raise raised
 
+    def split(self, error: DataError) -> None:
+        """Count and report triples of an element that was complete before they came."""
+        self._rejects.split(error)
+        self.report(error)
+
     def subscriber_failed(self, error: RunError) -> None:
         """An exception of a subscriber that is only reported."""
         self._counters.subscriber_errors += 1

@@ -6,13 +6,13 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
-from functools import partial
 from io import BufferedReader, BytesIO, FileIO
 from pathlib import Path
 from typing import IO, Any
 
 from cqels_py.errors import DataError, MissingExtra, UsageError
 from cqels_py.formats.endings import compression_of, missing
+from cqels_py.formats.input_wait import InputWait
 from cqels_py.interrupts import wait_to_read
 
 CHUNK_BYTES = 1 << 22
@@ -52,8 +52,9 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """The bytes of a file as they become available, in chunks of about `chunk_bytes` at most.
+def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES, wait: InputWait | None = None) -> Iterator[bytes]:
+    """The bytes of a file as they become available, in chunks of about `chunk_bytes` at most. Of a named pipe without compression
+    chunks are empty where `wait` ends.
 
     Files ending in .gz or .zst are decompressed. If compressed data is damaged or truncated, DataError is raised after
     the bytes that could be read.
@@ -71,7 +72,7 @@ def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes
             elif path.is_file() and hasattr(os, "pread"):
                 yield from _cut_at_lines(file, chunk_bytes)
             else:
-                yield from iter(partial(file.read1, chunk_bytes), b"")
+                yield from (wait or InputWait()).chunks(file, chunk_bytes)
     except OSError as error:
         raise DataError(f"cannot read {location}: {error.strerror or error}") from None
 
@@ -87,7 +88,7 @@ class _Pipe(FileIO):
 def _opened(path: Path) -> BufferedReader[Any]:
     if not path.is_fifo():
         return path.open("rb")
-    pipe = BufferedReader(_Pipe(path))
+    pipe: BufferedReader[Any] = BufferedReader(_Pipe(path))
     widen_pipe(pipe)
     return pipe
 

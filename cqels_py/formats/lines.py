@@ -22,18 +22,22 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 def line_blocks(chunks: Iterable[bytes], source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
     """Blocks of whole lines, each with the number of its first line; the last line may lack its newline.
 
-    Lines that are not UTF-8 or longer than LINE_LIMIT are given to `malformed` and replaced by empty lines.
+    An empty block stands where a chunk is empty: nothing comes for now. Lines that are not UTF-8 or longer than LINE_LIMIT are
+    given to `malformed` and replaced by empty lines.
     """
     number = 1
     for block in _whole_lines(chunks):
         if block is None:
             malformed(DataError(f"a line longer than {LINE_LIMIT >> 20} MiB", Place(number, None, source)))
             block = b"\n"
+        if not block:
+            yield block, number
+            continue
         newlines, is_ascii = _survey(block)
         if is_ascii:
             yield block, number
         else:
-            yield from _valid(block, number, source, malformed)
+            yield from (part for part in _valid(block, number, source, malformed) if part[0])
         number += newlines
 
 
@@ -52,6 +56,9 @@ def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
     started = False
     skipping = False
     for chunk in _pieces(chunks):
+        if not chunk:
+            yield chunk
+            continue
         if not started:
             # The byte order mark may be split between chunks.
             parts.append(chunk)
@@ -87,9 +94,9 @@ def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Pieces of at most LINE_LIMIT bytes, so that a line that is too long spans more than one."""
+    """Pieces of at most LINE_LIMIT bytes (an empty chunk is one), so that a line that is too long spans more than one."""
     for chunk in chunks:
-        for start in range(0, len(chunk), LINE_LIMIT):
+        for start in range(0, max(1, len(chunk)), LINE_LIMIT):
             yield chunk[start : start + LINE_LIMIT]
 
 

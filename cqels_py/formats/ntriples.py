@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.rearrange import empty_elements
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
+from cqels_py.formats.input_wait import InputWait
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.nesting import Nesting
 from cqels_py.formats.statements import statements
@@ -50,10 +52,11 @@ _MESSAGES = {
 class Reading:
     """How statements become elements.
 
-    `form`: kernel.BY_SUBJECT, BY_GRAPH or BY_LINE. `graphs`: whether the names of elements' graphs are needed.
-    `time_predicate`: N-Triples text, or None. `source`: its name in messages. `numbered`: whether line numbers of the
-    text are meaningful. `per_element`: blank nodes belong to their elements, not to the source. `on_questionable_time`: called once
-    with an integer time of a table that seems to be in another unit.
+    `form`: kernel.BY_SUBJECT, BY_GRAPH or BY_LINE. `graphs`: whether the names of elements' graphs are needed. `time_predicate`:
+    N-Triples text, or None. `source`: its name in messages. `numbered`: whether line numbers of the text are meaningful. `wait`: of
+    input that comes while it is read; an element that has begun is complete where that says so, and `on_split` gets what comes of
+    it later. `per_element`: blank nodes belong to their elements, not to the source. `on_questionable_time`: called once with an
+    integer time of a table that seems to be in another unit.
     """
 
     form: int
@@ -64,6 +67,8 @@ class Reading:
     per_element: bool = False
     graphs: bool = False
     on_questionable_time: Callable[[int], object] | None = None
+    wait: InputWait | None = None
+    on_split: Malformed | None = None
 
 
 class Tokenizer:
@@ -218,6 +223,7 @@ class ElementReader:
         self._tokenizer.state[kernel.NAMED] = reading.graphs
         self._nesting = Nesting() if reading.form == kernel.BY_SUBJECT else None
         self._delivered = np.empty(0, np.int64)
+        self._flushed = False
         self._set_predicates()
 
     def _set_predicates(self) -> None:
@@ -235,6 +241,9 @@ class ElementReader:
         with self._dictionary.holding(self._held):
             try:
                 for text, line in blocks:
+                    if not text:
+                        yield from self._pause()
+                        continue
                     for _ in self._tokenizer.feed(text, line):
                         yield from self._take(last=False, room=True)
                     if self._reading.form == kernel.BY_LINE:
@@ -245,6 +254,33 @@ class ElementReader:
                 raise
             yield from self._take(last=True)
             self._report_pending()
+
+    def _pause(self) -> Iterator[ElementBatch]:
+        """Nothing comes for now: the element that has begun, if it is complete after this time, then an empty batch."""
+        tokenizer, wait = self._tokenizer, self._reading.wait
+        count = int(tokenizer.state[kernel.ELEMENTS])
+        if wait is not None and wait.flush_due and count and tokenizer.elements[kernel.TIME_ID, :count].any():
+            yield from self._take(last=True)
+            # The key stays: rows that follow with the same key begin no element.
+            self._flushed = tokenizer.state[kernel.KEY] != 0
+        yield empty_elements()
+
+    def _report_split(self) -> None:
+        """Report the rows of an element that was complete already: they stand before those of the next element."""
+        tokenizer = self._tokenizer
+        rows, count = tokenizer.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
+        split = int(tokenizer.elements[kernel.FIRST_ROW, 0]) if count else rows
+        self._flushed = count == 0
+        if not split:
+            return
+        text = statements([*tokenizer.rows[: 3 + self._reading.graphs, :split]], self._dictionary)
+        self._keep_from(split, 0)
+        message = (
+            f"{self._reading.source}: triples of an element that was complete, because nothing came for a time; a longer "
+            "--flush-after waits for them"
+        )
+        if self._reading.on_split is not None:
+            self._reading.on_split(DataError(message).about(text))
 
     def _report_pending(self) -> None:
         """Report statements about graphs that did not follow; they are left out."""
@@ -272,6 +308,8 @@ class ElementReader:
     def _take(self, last: bool, room: bool = False) -> Iterator[ElementBatch]:
         """Take the complete elements out of the tokenizer. With `room`, make room for more rows."""
         tokenizer = self._tokenizer
+        if self._flushed:
+            self._report_split()
         rows, count = tokenizer.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
         complete = count if last or tokenizer.state[kernel.KEY] == 0 else count - 1
         if complete > 0 or last:

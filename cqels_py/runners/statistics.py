@@ -15,7 +15,7 @@ class Statistics:
     dropped because they were too far `ahead`, `malformed` ones that were skipped. `event_time`: microseconds of the latest element,
     None before the first. `no_numbers`: values that came to a SUM or AVG and are no numbers. `subscriber_errors`: exceptions of
     subscribers that were reported rather than raised. `rejected`: the elements that were left out, by the stream's IRI and the
-    reason ("late", "ahead", "malformed"); on Spark it is empty.
+    reason ("late", "ahead", "malformed", "split element"); on Spark it is empty.
     """
 
     elements: int = 0

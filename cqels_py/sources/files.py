@@ -19,6 +19,7 @@ from cqels_py.formats.compression import CHUNK_BYTES, local_path, read_chunks
 from cqels_py.formats.contexts import NO_CONTEXTS, Contexts
 from cqels_py.formats.encodings import kind_of_json
 from cqels_py.formats.endings import STREAMS, format_of
+from cqels_py.formats.input_wait import InputWait
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed, line_blocks
 from cqels_py.formats.ndjson import json_elements
@@ -30,6 +31,7 @@ from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
 from cqels_py.sources.stdin import STANDARD_INPUT, standard_input_chunks
 
 _BY_SUBJECT = ("nt", "ttl", "rdf", "jsonld")
+_MAY_PAUSE = ("nq", "nt")
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
@@ -47,15 +49,18 @@ def open_source(
     graphs: bool = False,
     on_questionable_time: Callable[[int], object] | None = None,
     contexts: Contexts = NO_CONTEXTS,
+    wait: InputWait | None = None,
+    on_split: Callable[[DataError], None] | None = None,
 ) -> Iterator[ElementBatch]:
     """The elements of a source, in batches as they become available.
 
-    `location`: a path (also compressed: .gz, .zst) or "-" for standard input, which is N-Quads unless `format` (an ending
-    without the point) says otherwise. `time_predicate`: an IRI. `on_error`: "stop" raises DataError at malformed input, after
-    the elements before it; "skip" gives it to `report` and continues. UsageError for a file that is not there or whose format is
-    not known. An element that lost a malformed line keeps its other triples. `blank_nodes`: the scope of their labels.
-    `graphs`: the names of elements' graphs are asked for. `contexts`: those that JSON-LD may name by IRI.
-    `on_questionable_time`: see `Reading`.
+    `location`: a path (also compressed: .gz, .zst) or "-" for standard input, which is N-Quads unless `format` (an ending without
+    the point) says otherwise. `time_predicate`: an IRI. `on_error`: "stop" raises DataError at malformed input, after the elements
+    before it; "skip" gives it to `report` and continues. UsageError for a file that is not there or whose format is not known. An
+    element that lost a malformed line keeps its other triples. `blank_nodes`: the scope of their labels. `graphs`: the names of
+    elements' graphs are asked for. `contexts`: those that JSON-LD may name by IRI. `on_questionable_time`, `on_split`: see
+    `Reading`. `wait`: where standard input or a pipe of N-Quads or N-Triples has nothing when this ends, batches are empty, and an
+    element that has begun is complete.
     """
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
@@ -78,12 +83,17 @@ def open_source(
         per_element=blank_nodes == ELEMENT,
         graphs=graphs,
         on_questionable_time=on_questionable_time,
+        wait=wait,
+        on_split=on_split,
     )
+    if form not in _MAY_PAUSE:
+        wait = None
     if form == "parquet":
         from cqels_py.formats.tabular import parquet_elements
 
         return parquet_elements(str(local_path(location)), dictionary, reading, malformed)
-    chunks = standard_input_chunks(chunk_bytes) if location == STANDARD_INPUT else read_chunks(location, chunk_bytes)
+    from_stdin = location == STANDARD_INPUT
+    chunks = standard_input_chunks(chunk_bytes, wait) if from_stdin else read_chunks(location, chunk_bytes, wait)
     if form == "json":
         return _json(chunks, dictionary, reading, malformed, contexts)
     return _elements(form, chunks, dictionary, reading, malformed, contexts)

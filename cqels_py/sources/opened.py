@@ -80,6 +80,8 @@ def open_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
         graphs=opening.graphs,
         contexts=opening.contexts,
         on_questionable_time=opening.on_questionable_time,
+        wait=opening.wait,
+        on_split=opening.on_split,
     )
 
 

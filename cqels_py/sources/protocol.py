@@ -10,6 +10,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.contexts import Contexts
+from cqels_py.formats.input_wait import InputWait
 from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.formats.scopes import SOURCE
 from cqels_py.formats.triples import PushedElement, Triple, elements_of_pushed, triple_texts
@@ -59,7 +60,8 @@ class Opening:
     time of an element; None: the source gives times. `on_error`: "skip" gives malformed input to `report` and continues, "stop"
     raises it as DataError. `blank_nodes`: the scope of labels. `graphs`: the names of elements' graphs are needed. `contexts`: those
     that JSON-LD may name by IRI. `on_questionable_time` is called with integer times that may be meant in another unit. `map`: how
-    rows and JSON objects that are no RDF become elements.
+    rows and JSON objects that are no RDF become elements. `wait`: how long to wait for input that comes while it is read; `on_split`
+    gets triples of an element that was complete after that time.
     """
 
     stream: str
@@ -73,6 +75,8 @@ class Opening:
     contexts: Contexts = field(default_factory=dict)
     on_questionable_time: Callable[[int], object] | None = None
     map: RowMap | None = None
+    wait: InputWait | None = None
+    on_split: Callable[[DataError], None] | None = None
 
     def elements(self, elements: Iterable[tuple[int | None, Iterable[Triple]]]) -> ElementBatch:
         """A batch of elements, each a time in microseconds (None where `time_predicate` gives it) and triples.

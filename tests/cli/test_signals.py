@@ -143,7 +143,7 @@ def test_what_is_due_is_told_and_no_further_boundary(place: str, name: str, tmp_
 def test_results_in_a_file_are_whole(tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     query = f"SELECT ?s WHERE {{ STREAM <{STREAM}> [NOW] {{ ?s <http://ex.org/v> ?v }} }}"
-    with command("standard input", tmp_path, query, "-o", str(out)) as running:
+    with command("standard input", tmp_path, query, "-o", str(out), "--flush-after", "0s") as running:
         running.write(*(nquads(seconds, "a") for seconds in range(5)))
         while not out.exists() or out.read_text().count("\n") < 5:
             assert running.process.poll() is None

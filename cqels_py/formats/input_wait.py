@@ -1,0 +1,64 @@
+"""Input that comes while it is read, from standard input or a pipe: how long to wait for it, and since when there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from cqels_py.interrupts import wait_to_read
+
+
+class InputWait:
+    """The wait of one reader for more input.
+
+    `flush_after`: seconds without input after which an element that has begun is complete, if the input stands at a line's end;
+    None: never. `interval`: the reader says that there is nothing, by an empty chunk, after so many seconds at the latest; None: it
+    waits.
+    """
+
+    def __init__(self, flush_after: float | None = None, interval: float | None = None) -> None:
+        self._flush_after = flush_after
+        self.interval = interval
+        self._since = time.monotonic()
+        self._in_line = False
+        self._flushed = True
+
+    @property
+    def quiet(self) -> float:
+        """Seconds since the last input."""
+        return time.monotonic() - self._since
+
+    @property
+    def flush_due(self) -> bool:
+        """Is an element that has begun complete? True once after each input."""
+        if self._flushed or self._in_line or self._flush_after is None or self.quiet < self._flush_after:
+            return False
+        self._flushed = True
+        return True
+
+    def chunks(self, file: Any, chunk_bytes: int) -> Iterator[bytes]:
+        """What a buffered file has, as it comes, at most `chunk_bytes` at a time; empty where nothing comes."""
+        number = None
+        # Not every input has a file.
+        with suppress(AttributeError, OSError, ValueError):
+            number = file.fileno()
+        empty = True
+        while True:
+            if empty and number is not None and not wait_to_read(number, self._timeout()):
+                yield b""
+                continue
+            chunk = file.read1(chunk_bytes)
+            if not chunk:
+                return
+            self._since, self._flushed, self._in_line = time.monotonic(), False, not chunk.endswith(b"\n")
+            yield chunk
+            empty = len(chunk) < chunk_bytes
+
+    def _timeout(self) -> float | None:
+        """Seconds to wait; None: until there is input."""
+        found = [] if self.interval is None else [self.interval]
+        if self._flush_after is not None and not (self._flushed or self._in_line):
+            found.append(max(0.0, self._flush_after - self.quiet))
+        return min(found, default=None)
