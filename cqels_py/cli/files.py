@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from cqels_py.errors import UsageError
 from cqels_py.formats.compression import local_path
 from cqels_py.formats.endings import RDF, STREAMS, format_of, missing, nearby
+from cqels_py.sinks.urls import SINKS, sink_of
 from cqels_py.sources.stdin import STANDARD_INPUT
-from cqels_py.sources.urls import SOURCES
+from cqels_py.sources.urls import SOURCES, source_of
 
 if TYPE_CHECKING:
     from cqels_py.cli.job import Job
@@ -49,15 +50,18 @@ def text_of(subject: str, file: Path) -> str:
 
 def output_of(given: str | None) -> dict[str, Any]:
     """The fields of a job for `--output`: a file, or the URL of a sink."""
-    from cqels_py.sinks.urls import SINKS
-
     if given is None:
         return {}
     return {"sink": given} if SINKS.is_url(given) else {"output": Path(given)}
 
 
 def check(job: Job) -> None:
-    """UsageError for an input that cannot be read, and for an output that is also an input."""
+    """UsageError for an input that cannot be read, for a wrong URL, and for an output that is also an input."""
+    for source in job.streams.values():
+        if SOURCES.is_url(source):
+            source_of(source)
+    if job.sink is not None:
+        sink_of(job.sink)
     read = [*_static(job), *_streams(job.streams)]
     for option, path in read:
         _check_readable(option, path)

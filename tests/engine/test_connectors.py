@@ -191,10 +191,15 @@ def test_elements_of_a_source_that_are_wrong() -> None:
     assert engine.statistics.malformed == len(reports) == 1
 
 
-@pytest.mark.parametrize("wrong", [None, [], "out.json", object()])
+@pytest.mark.parametrize("wrong", [None, [], object()])
 def test_what_is_no_sink(wrong: Any) -> None:
     with pytest.raises(UsageError, match="write of a sink is a function of its arguments, not None"):
         Engine().register(VALUES).write_to(wrong)
+
+
+def test_a_path_is_no_url_of_a_sink() -> None:
+    with pytest.raises(UsageError, match="'out.json' is not the URL of a sink; one is written like postgresql://"):
+        Engine().register(VALUES).write_to("out.json")
 
 
 def protocols() -> Iterator[tuple[Source, Sink]]:
