@@ -8,7 +8,12 @@ from cqels_py.connections.schemes import Schemes
 from cqels_py.errors import UsageError
 from cqels_py.sinks.protocol import SinkConnector
 
-SINKS: Final = Schemes("sink", "cqels_py.sinks", {})
+_BUILT_IN = {
+    "postgres": "cqels_py.sinks.postgresql:postgresql_sink",
+    "postgresql": "cqels_py.sinks.postgresql:postgresql_sink",
+}
+
+SINKS: Final = Schemes("sink", "cqels_py.sinks", _BUILT_IN)
 
 
 def sink_of(url: str) -> SinkConnector:

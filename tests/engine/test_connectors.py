@@ -198,7 +198,7 @@ def test_what_is_no_sink(wrong: Any) -> None:
 
 
 def test_a_path_is_no_url_of_a_sink() -> None:
-    with pytest.raises(UsageError, match="'out.json' is not the URL of a sink; one is written like postgresql://"):
+    with pytest.raises(UsageError, match=r"'out.json' is not the URL of a sink; one is written like postgresql://"):
         Engine().register(VALUES).write_to("out.json")
 
 

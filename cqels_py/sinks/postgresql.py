@@ -1,0 +1,229 @@
+"""Results into a table of PostgreSQL: rows are added, or the table always equals the answer (`mode=upsert`).
+
+A transaction holds the results of whole ticks, and the number of the last one in the table `_cqels_progress`. While the server is
+away, writing waits and tries again; a transaction whose fate is not known is looked up by that number, so that it is never repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cqels_py.batches.results import ResultBatch
+from cqels_py.connections.location import Location
+from cqels_py.connections.retry import Backoff
+from cqels_py.connections.schemes import needed
+from cqels_py.errors import RunError, UsageError
+from cqels_py.formats.values import columns_of_values
+from cqels_py.functions.dates import instant_text
+from cqels_py.sinks.postgresql_table import Held, Row, Table
+from cqels_py.sinks.protocol import SinkOpening
+
+APPEND, UPSERT = "append", "upsert"
+_MOST_ROWS = 100_000
+"""The number of rows after which a transaction is made although more results of the same step follow."""
+_A_MOMENT = 2.0
+_LIMITS = "54"
+"""The class of PostgreSQL's errors for values that are too long for an index, and the like."""
+
+_LOG = logging.getLogger("cqels_py")
+
+
+def postgresql_sink(location: Location) -> PostgresConnector:
+    """`postgresql://user@host:port/database#schema.table?mode=upsert`, with any option of libpq."""
+    psycopg = needed("psycopg", "psycopg", "postgres", f"{location.scheme}://")
+    options = location.options
+    mode = options.choice("mode", (APPEND, UPSERT), APPEND)
+    patience = options.seconds("retry", "5m")
+    if not location.fragment:
+        raise UsageError(f"{location.shown} names no table: put it behind the database, {_example(location)}")
+    given = {
+        "host": location.host,
+        "port": location.port,
+        "user": location.user,
+        "password": location.password,
+        "dbname": location.path,
+    }
+    settings = {"connect_timeout": "10", "application_name": "cqels", **options.rest()}
+    settings.update({name: str(value) for name, value in given.items() if value})
+    try:
+        psycopg.conninfo.make_conninfo(**settings)
+    except psycopg.Error as error:
+        raise UsageError(
+            f"{location.shown}: {str(error).strip()}; the options here are mode, retry and those of libpq"
+        ) from None
+    schema, _, table = location.fragment.rpartition(".")
+    return PostgresConnector(location.shown, settings, schema or None, table, mode == UPSERT, patience)
+
+
+def _example(location: Location) -> str:
+    return f"{location.scheme}://{location.host or 'localhost'}/{location.path or 'weather'}#alerts"
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresConnector:
+    """A table. `settings`: of the connection, for libpq. `patience`: seconds for which an absent server is waited for."""
+
+    shown: str
+    settings: dict[str, str]
+    schema: str | None
+    table: str
+    changelog: bool
+    patience: float
+
+    def open(self, opening: SinkOpening) -> PostgresSink:
+        """Connect, and prepare the table. RunError if the server refuses, UsageError if the table does not fit the query."""
+        if opening.form == "CONSTRUCT":
+            raise UsageError(f"{self.shown}: a table holds the results of SELECT and ASK, not of CONSTRUCT")
+        if any(name.startswith("_") for name in opening.variables):
+            raise UsageError(
+                f"{self.shown}: columns with _ at their beginning are this sink's own; rename the variable"
+            )
+        return PostgresSink(self, opening)
+
+
+class PostgresSink:
+    """Collects rows, and writes them in a transaction when the step is complete."""
+
+    def __init__(self, to: PostgresConnector, opening: SinkOpening) -> None:
+        self._psycopg: Any = needed("psycopg", "psycopg", "postgres", "postgresql://")
+        self._to = to
+        self._opening = opening
+        self._backoff = Backoff(to.patience)
+        self._rows: list[Row] = []
+        self._number = opening.written or 0
+        self._connection: Any = None
+        self._table: Table
+        self._open()
+
+    def _open(self) -> None:
+        """Connect; the session of a run that has just ended may hold the table for a moment."""
+        patience = Backoff(_A_MOMENT)
+        while True:
+            try:
+                self._connect(new=self._opening.written is None)
+                return
+            except (self._psycopg.Error, Held) as error:
+                self.close()
+                if not isinstance(error, Held) or not patience.wait():
+                    raise RunError(f"{self._to.shown}: {_said(error)}") from None
+            except UsageError:
+                self.close()
+                raise
+
+    def write(self, batch: ResultBatch) -> None:
+        """Results that the table has already, of a run that continues, are left out."""
+        have = max(0, min(len(batch), self._held - self._number))
+        times: dict[int, str] = {}
+        shown = [times.get(time) or times.setdefault(time, instant_text(time)) for time in batch.time.tolist()]
+        numbers = range(self._number + 1, self._number + 1 + len(batch))
+        columns = columns_of_values(batch.columns, self._opening.dictionary)
+        rows = list(zip(numbers, shown, batch.sign.tolist(), *columns, strict=True))
+        self._rows += rows[have:]
+        self._number += len(batch)
+        if len(self._rows) > _MOST_ROWS:
+            # A batch has all results of its ticks.
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected, however long the server is away. RunError when the patience of `retry` is at its end."""
+        if self._rows:
+            self._patiently(self._transaction)
+            self._rows = []
+
+    def commit(self) -> int:
+        """The number of the last result, which the table has now."""
+        self.flush()
+        return self._number
+
+    def close(self) -> None:
+        """End the connection; rows that were not flushed are dropped."""
+        if self._connection is not None:
+            self._connection.close()
+
+    # --- the connection -----------------------------------------------------------------------------------------------
+
+    def _connect(self, *, new: bool) -> None:
+        self.close()
+        self._connection = self._psycopg.connect(autocommit=True, **self._to.settings)
+        self._table = Table(self._psycopg, self._connection, self._to, self._opening)
+        self._table.lock()
+        with self._connection.transaction():
+            self._held = self._table.prepare(new=new)
+
+    def _patiently(self, action: Callable[[], None]) -> None:
+        """Do it, and again on a new connection as long as the server is away."""
+        lost = False
+        while True:
+            try:
+                if lost:
+                    self._connect(new=False)
+                    self._report_back()
+                    lost = False
+                action()
+                self._backoff.reset()
+                return
+            except (self._psycopg.OperationalError, self._psycopg.InterfaceError, Held) as error:
+                if not lost:
+                    _LOG.warning("%s: %s; trying again for %g s", self._to.shown, _said(error), self._to.patience)
+                lost = True
+                if not self._backoff.wait():
+                    raise RunError(
+                        f"{self._to.shown}: no success within {self._to.patience:g} s (retry=): {_said(error)}"
+                    ) from None
+            except self._psycopg.Error as error:
+                raise RunError(f"{self._to.shown}: {_said(error)}") from None
+
+    def _report_back(self) -> None:
+        _LOG.warning("%s: connected again", self._to.shown)
+
+    # --- transactions -------------------------------------------------------------------------------------------------
+
+    def _transaction(self) -> None:
+        if self._held >= self._number:
+            # The connection was lost while this transaction was being committed, and it was.
+            return
+        changes = self._changes()
+        with self._connection.transaction():
+            self._apply(changes)
+            self._table.note(self._number)
+        self._held = self._number
+
+    def _changes(self) -> list[Row]:
+        return self._table.changes(self._rows) if self._to.changelog else self._rows
+
+    def _apply(self, changes: Sequence[Row]) -> None:
+        """Apply changes; of those that the server refuses, leave out single ones, which are reported."""
+        if not changes:
+            return
+        try:
+            with self._connection.transaction():
+                self._table.apply(changes)
+        except self._psycopg.Error as error:
+            if not self._refuses(error):
+                raise
+            if len(changes) == 1:
+                self._refused(changes[0], error)
+                return
+            half = len(changes) // 2
+            self._apply(changes[:half])
+            self._apply(changes[half:])
+
+    def _refuses(self, error: Any) -> bool:
+        """Is it about the values of a row?"""
+        if isinstance(error, self._psycopg.DataError | self._psycopg.IntegrityError):
+            return True
+        return str(getattr(error, "sqlstate", None) or "").startswith(_LIMITS)
+
+    def _refused(self, row: Row, error: Exception) -> None:
+        refused = RunError(f"{self._to.shown} refuses a row: {_said(error)}; the row is {row}")
+        if self._opening.report is None:
+            raise refused
+        self._opening.report(refused)
+
+
+def _said(error: Exception) -> str:
+    """The message of the server, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,290 @@
+"""The sink of PostgreSQL, against a real server."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cqels_py.batches.results import ResultBatch
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine.engine import Engine
+from cqels_py.errors import RunError, UsageError
+from cqels_py.formats.values import value_of
+from cqels_py.sinks.protocol import Sink, SinkOpening
+from cqels_py.sinks.urls import sink_of
+from cqels_py.testing import check_sink
+from tests.support.servers import PostgresServer, needed_module
+
+STREAM = "http://example.org/readings"
+PREFIX = "PREFIX : <http://example.org/> "
+BY_ROOM = (
+    PREFIX + "SELECT ?room (COUNT(*) AS ?n) (MAX(?t) AS ?most) "
+    "WHERE { STREAM :readings [RANGE 10s] { ?s :t ?t OPTIONAL { ?s :room ?room } } } GROUP BY ?room"
+)
+ALL_ROWS = PREFIX + "SELECT ?room ?t WHERE { STREAM :readings [RANGE 10s] { ?s :t ?t OPTIONAL { ?s :room ?room } } }"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    needed_module("psycopg", "postgres")
+    running = PostgresServer(tmp_path_factory.mktemp("postgresql"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def url(server: PostgresServer) -> str:
+    execute(server, "DROP SCHEMA public CASCADE")
+    execute(server, "CREATE SCHEMA public")
+    return server.url
+
+
+def execute(server: PostgresServer, statement: str) -> list[Any]:
+    import psycopg
+
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        cursor = connection.execute(statement)  # type: ignore[call-overload]
+        return cursor.fetchall() if cursor.description else []
+
+
+def shown(term: str | None) -> str | None:
+    return None if term is None else value_of(term)
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_it_keeps_the_protocol(server: PostgresServer, url: str, mode: str) -> None:
+    def rows() -> list[Any]:
+        if mode == "append":
+            return execute(server, 'SELECT a, b FROM "Alerts of" ORDER BY _number')
+        return execute(server, 'SELECT a, b FROM "Alerts of", generate_series(1, _count)')
+
+    check_sink(lambda: sink_of(f"{url}#Alerts%20of?mode={mode}"), rows, shown=shown, exactly_once=True)
+
+
+def push(engine: Engine, time: int, sensor: str, value: int, room: str | None) -> None:
+    triples = [
+        (
+            f"<http://example.org/{sensor}>",
+            "<http://example.org/t>",
+            f'"{value}"^^<http://www.w3.org/2001/XMLSchema#integer>',
+        )
+    ]
+    if room is not None:
+        triples.append((triples[0][0], "<http://example.org/room>", f'"{room}"'))
+    engine.push(STREAM, triples, time=time)
+
+
+EVENTS = st.lists(
+    st.tuples(st.integers(0, 4_000_000), st.sampled_from("abc"), st.integers(0, 3), st.sampled_from(["r1", "r'2\\t", None])),
+    min_size=1, max_size=12,
+)  # fmt: skip
+
+
+@given(events=EVENTS)
+@settings(max_examples=12)
+@pytest.mark.parametrize("text", [BY_ROOM, ALL_ROWS])
+def test_the_table_equals_the_answer_after_each_element(server: PostgresServer, text: str, events: list[Any]) -> None:
+    """The sum of the changelog is the answer, by definition; it is taken by a subscriber."""
+    execute(server, "DROP TABLE IF EXISTS answer, _cqels_progress")
+    engine = Engine()
+    try:
+        compare_after_each_element(server, engine, text, events)
+    finally:
+        engine.close()
+
+
+def compare_after_each_element(server: PostgresServer, engine: Engine, text: str, events: list[Any]) -> None:
+    query = engine.register(text, changelog=True)
+    query.write_to(f"{server.url}#answer?mode=upsert")
+    answer: Counter[tuple[str | None, ...]] = Counter()
+
+    def add(result: Any) -> None:
+        row = tuple(str(result.bindings[name]) if name in result.bindings else None for name in query.variables)
+        answer[row] += result.sign
+
+    query.subscribe(add)
+    counted = "answer" if text == BY_ROOM else "answer, generate_series(1, _count)"
+    now = 1_700_000_000_000_000
+    for pause, sensor, value, room in events:
+        now += pause
+        push(engine, now, sensor, value, room)
+        found = Counter(execute(server, f"SELECT {', '.join(query.variables)} FROM {counted}"))
+        assert found == +answer
+    engine.advance(now + 60_000_000)
+    assert execute(server, "SELECT * FROM answer") == []
+
+
+def opening(dictionary: Dictionary, **more: Any) -> SinkOpening:
+    return SinkOpening(dictionary=dictionary, form="SELECT", variables=("s", "v"), **more)
+
+
+def batch(dictionary: Dictionary, rows: list[tuple[str, str]], time: int = 1_000_000) -> ResultBatch:
+    columns = tuple(dictionary.encode(list(column)) for column in zip(*rows, strict=True))
+    return ResultBatch(("s", "v"), np.full(len(rows), time), np.ones(len(rows), np.int8), columns)
+
+
+def number(value: object) -> str:
+    return f'"{value}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+
+
+def test_a_table_of_ones_own_with_types(server: PostgresServer, url: str) -> None:
+    execute(server, "CREATE TABLE alerts (v numeric CHECK (v < 100), s text, _time timestamptz)")
+    dictionary, reports = Dictionary(), list[RunError]()
+    sink = sink_of(f"{url}#public.alerts").open(opening(dictionary, report=reports.append))
+    sink.write(
+        batch(dictionary, [("<http://e/a>", number(7)), ("<http://e/b>", '"seven"'), ("<http://e/c>", number(200))])
+    )
+    sink.flush()
+    found = execute(server, "SELECT s, v * 2, extract(epoch FROM _time)::int FROM alerts")
+    assert found == [("http://e/a", 14, 1)]
+    said = [str(report).partition("refuses a row: ")[2] for report in reports]
+    assert len(said) == 2
+    assert said[0].startswith('invalid input syntax for type numeric: "seven"')
+    assert said[1].startswith('new row for relation "alerts" violates check constraint "alerts_v_check"')
+    sink.close()
+
+
+def test_a_refused_row_without_anybody_to_report_it_to_is_an_error(server: PostgresServer, url: str) -> None:
+    dictionary = Dictionary()
+    execute(server, "CREATE TABLE alerts (s text, v int)")
+    sink = sink_of(f"{url}#alerts").open(opening(dictionary))
+    sink.write(batch(dictionary, [("<http://e/a>", '"x"')]))
+    with pytest.raises(RunError, match="refuses a row: invalid input syntax for type integer"):
+        sink.flush()
+    sink.close()
+
+
+def test_a_server_that_goes_away_and_comes_back(
+    server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    dictionary = Dictionary()
+    sink = sink_of(f"{url}#alerts").open(opening(dictionary))
+    sink.write(batch(dictionary, [("<http://e/a>", number(1))]))
+    sink.flush()
+    server.stop()
+    sink.write(batch(dictionary, [("<http://e/b>", number(2))]))
+    with caplog.at_level(logging.WARNING, "cqels_py"):
+        flushing = threading.Thread(target=sink.flush)
+        flushing.start()
+        time.sleep(0.3)
+        assert flushing.is_alive()
+        server.start()
+        flushing.join(30)
+    sink.write(batch(dictionary, [("<http://e/c>", number(3))]))
+    assert sink.commit() == 3
+    assert execute(server, "SELECT v, _number FROM alerts ORDER BY _number") == [("1", 1), ("2", 2), ("3", 3)]
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 2
+    assert "trying again for 300 s" in said[0]
+    assert said[1].endswith("connected again")
+    sink.close()
+
+
+def test_a_server_that_stays_away(server: PostgresServer, url: str) -> None:
+    dictionary = Dictionary()
+    sink = sink_of(f"{url}#alerts?retry=500ms").open(opening(dictionary))
+    server.stop()
+    try:
+        sink.write(batch(dictionary, [("<http://e/a>", number(1))]))
+        with pytest.raises(RunError, match=r"no success within 0\.5 s"):
+            sink.flush()
+    finally:
+        sink.close()
+        server.start()
+
+
+def test_a_transaction_whose_commit_was_lost_is_not_repeated(
+    server: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server commits, and the connection breaks before it can say so."""
+    import psycopg
+
+    dictionary = Dictionary()
+    sink: Any = sink_of(f"{url}#alerts").open(opening(dictionary))
+    transaction = sink._transaction
+
+    def broken() -> None:
+        monkeypatch.setattr(sink, "_transaction", transaction)
+        held = sink._held
+        transaction()
+        sink._held = held
+        raise psycopg.OperationalError("the connection was lost")
+
+    sink.write(batch(dictionary, [("<http://e/a>", number(1))]))
+    monkeypatch.setattr(sink, "_transaction", broken)
+    calls: list[int] = []
+
+    def again() -> None:
+        calls.append(1)
+        (broken if len(calls) == 1 else transaction)()
+
+    sink._patiently(again)
+    assert len(calls) == 2
+    assert execute(server, "SELECT count(*) FROM alerts") == [(1,)]
+    sink.close()
+
+
+def opened(url: str, **more: Any) -> Sink:
+    return sink_of(url).open(opening(Dictionary(), **more))
+
+
+def test_what_is_wrong_is_said(server: PostgresServer, url: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"names no table: put it behind the database, postgresql://127.0.0.1/postgres#alerts"
+    ):
+        sink_of(url)
+    with pytest.raises(UsageError, match="the option mode is one of append, upsert, not 'replace'"):
+        sink_of(f"{url}#t?mode=replace")
+    with pytest.raises(UsageError, match='invalid connection option "moed"; the options here are mode, retry'):
+        sink_of(f"{url}#t?moed=upsert")
+    with pytest.raises(RunError, match='database "nowhere" does not exist'):
+        opened(f"postgresql://postgres@127.0.0.1:{server.port}/nowhere#t")
+    execute(server, "CREATE TABLE narrow (s text)")
+    with pytest.raises(
+        UsageError, match=r'the table has no column v; it should be like CREATE TABLE "public"."narrow"'
+    ):
+        opened(f"{url}#narrow")
+    with pytest.raises(UsageError, match="needs retractions too: register the query with changelog=True"):
+        Engine().register(ALL_ROWS).write_to(f"{url}#t?mode=upsert")
+    with pytest.raises(UsageError, match="a table holds the results of SELECT and ASK"):
+        sink_of(f"{url}#t").open(SinkOpening(dictionary=Dictionary(), form="CONSTRUCT", variables=("s",)))
+
+
+def test_rows_of_others_are_not_removed(server: PostgresServer, url: str) -> None:
+    execute(server, "CREATE TABLE mine (s text, v text, _count bigint)")
+    execute(server, "INSERT INTO mine VALUES ('a', 'b', 1)")
+    with pytest.raises(UsageError, match="the table has rows of others, and mode=upsert would remove them"):
+        opened(f"{url}#mine?mode=upsert", changelog=True)
+    assert execute(server, "SELECT s FROM mine") == [("a",)]
+
+
+def test_two_runs_do_not_write_into_one_table(server: PostgresServer, url: str) -> None:
+    first: Any = opened(f"{url}#t?mode=upsert", changelog=True)
+    with pytest.raises(RunError, match=r"another run writes into the table public\.t"):
+        opened(f"{url}#t?mode=upsert", changelog=True)
+    first.close()
+    second: Any = opened(f"{url}#t?mode=upsert", changelog=True)
+    second.close()
+
+
+def test_names_are_quoted(server: PostgresServer, url: str) -> None:
+    """A name is a name, whatever stands in it."""
+    execute(server, "CREATE TABLE kept (x int)")
+    execute(server, 'CREATE SCHEMA "a b"')
+    name = 'x"; DROP TABLE kept; --{table}'
+    from urllib.parse import quote
+
+    sink: Any = opened(f"{url}#a%20b.{quote(name)}")
+    sink.close()
+    found = execute(server, "SELECT table_schema, table_name FROM information_schema.tables WHERE table_name LIKE 'x%'")
+    assert found == [("a b", name)]
+    assert execute(server, "SELECT * FROM kept") == []
