@@ -352,6 +352,9 @@ def _register(
         rejects=job.rejects,
         ahead=job.ahead,
         flush_after=job.flush_after,
+        clock=job.clock,
+        clock_delay=job.clock_delay,
+        idle=job.idle,
     )
     if job.checkpoint is not None:
         saved_run.process_at_once(engine)

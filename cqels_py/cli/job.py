@@ -20,7 +20,8 @@ class Job:
     "constant" or "window": a query that keeps more is refused.
     `checkpoint`: the folder of snapshots, one `every` so many microseconds. `until`: the instant to which time goes on at the end.
     `ahead`: microseconds that an element may be later than the one before it. `flush_after`: microseconds without input after which
-    one is complete.
+    one is complete. `clock` "wall": time follows the clock, `clock_delay` microseconds behind. `idle`: microseconds after which
+    others do not wait for a live input.
     """
 
     text: str = ""
@@ -59,6 +60,9 @@ class Job:
     until: int | None = None
     ahead: int | None = None
     flush_after: int = 200_000
+    clock: str = "events"
+    clock_delay: int = 200_000
+    idle: int = 30_000_000
 
 
 def check_partitions(runner: str, partitions: int | None) -> None:
@@ -97,6 +101,16 @@ def check_ahead(runner: str, ahead: int | None) -> None:
     """UsageError where the runner has no guard against wrong clocks."""
     if runner == "spark" and ahead is not None:
         raise UsageError("--ahead is for the local runner; on Spark filter the rows of wrong clocks before the query")
+
+
+def check_clock(runner: str, clock: str, checkpoint: Path | None) -> None:
+    """UsageError where time cannot follow the clock."""
+    if clock == "events":
+        return
+    if runner == "spark":
+        raise UsageError("--clock wall is for the local runner; on Spark time moves with the elements only")
+    if checkpoint is not None:
+        raise UsageError("--checkpoint repeats a run exactly, and --clock wall does not: leave one out")
 
 
 def check_until(runner: str, until: int | None) -> None:

@@ -180,6 +180,24 @@ maps = click.option(
     default="200ms",
     help="On standard input and pipes, an element is complete when nothing has come for so long. 0s: only when another begins.",
 )
+@click.option(
+    "--clock",
+    type=click.Choice(("events", "wall")),
+    default="events",
+    help="Time moves with the elements alone, or follows the computer's clock: then silence is told, too.",
+)
+@click.option(
+    "--clock-delay",
+    metavar="DURATION",
+    default="200ms",
+    help="With --clock wall: how long elements take to arrive.",
+)
+@click.option(
+    "--idle",
+    metavar="DURATION",
+    default="30s",
+    help="With several streams: after so long without input, others do not wait for standard input or a pipe.",
+)
 @options(limit, stats, batch, threads)
 @click.option(
     "--max-memory",
@@ -244,6 +262,9 @@ def run_command(
     ahead: str | None,
     until: str | None,
     flush_after: str,
+    clock: str,
+    clock_delay: str,
+    idle: str,
     limit: int | None,
     stats: bool,
     batch: int | None,
@@ -264,6 +285,7 @@ def run_command(
     from cqels_py.cli.job import (
         Job,
         check_ahead,
+        check_clock,
         check_maps,
         check_metrics,
         check_partitions,
@@ -282,6 +304,7 @@ def run_command(
         check_until(runner, end)
         most = None if ahead is None else arguments.duration("--ahead", ahead)
         check_ahead(runner, most)
+        check_clock(runner, clock, checkpoint)
         late, late_of = arguments.durations("--lateness", lateness)
         mapped = arguments.pairs("--map", maps)
         check_maps(runner, mapped)
@@ -317,6 +340,9 @@ def run_command(
             until=end,
             ahead=most,
             flush_after=arguments.duration("--flush-after", flush_after),
+            clock=clock,
+            clock_delay=arguments.duration("--clock-delay", clock_delay),
+            idle=arguments.duration("--idle", idle),
         )
         check_urls(runner, job)
         files.check(job)

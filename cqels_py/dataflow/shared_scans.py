@@ -73,6 +73,11 @@ class SharedScans:
         """The least delay, in microseconds, of a timer after the tick at which an operator sets it; None: no operator sets any."""
         return None if self._clock.timers is None else self._clock.timers.least_delay
 
+    @property
+    def may_begin(self) -> bool:
+        """Can time begin without an element?"""
+        return self._clock.may_begin
+
     def next_instant(self) -> int:
         """Before this instant nothing but an arrival is a tick."""
         return self._clock.next_instant()

@@ -22,9 +22,10 @@ from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
+from cqels_py.engine.clock_thread import INTERVAL, ClockThread
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
-from cqels_py.engine.options import FLUSH_AFTER, Options
+from cqels_py.engine.options import CLOCK_AHEAD, CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, Options
 from cqels_py.engine.query import Query
 from cqels_py.engine.registered_rules import FACTS, NAMESPACE, RegisteredRules, read_rules, rule_set_of
 from cqels_py.engine.registry import Registry
@@ -35,7 +36,8 @@ from cqels_py.engine.services import TIMEOUT
 from cqels_py.engine.steps import Steps
 from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
 from cqels_py.errors import CqelsError, DataError, RunError, UsageError
-from cqels_py.event_time.ahead import AheadGuard
+from cqels_py.event_time.ahead import AheadGuard, ClockGuard, Guard
+from cqels_py.event_time.wall_clock import SECOND, WallClock
 from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.input_wait import InputWait
 from cqels_py.formats.kernel_calls import calls_to_read
@@ -110,18 +112,23 @@ class Engine:
     microseconds that an element may be later than the one before it in its stream; one that is later still, as of a sensor with a
     wrong clock, is dropped, counted and reported. Without it none is, and a jump of more than a year is reported. `flush_after`:
     microseconds without input after which an element of N-Quads or N-Triples on standard input or a pipe is complete, though none
-    has followed it (0: never); triples of it that come later are left out and reported. `batch`: how many elements are processed
-    together (results are the same); without it each pushed one at once, and as many of a source as are read together. `on_error`
-    "skip": malformed input is counted, reported and skipped; "stop": it is raised, and the rest unharmed. `report` gets a DataError
-    for all that is left out, and a RunError for exceptions of subscribers with on_error="report"; without it, a logger named
-    cqels_py gets the first ten, then one a minute, and the warnings of queries that are registered. `service_timeout`: seconds that
-    an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its "source", which is a file or a table of
-    `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD
-    documents name them, files (or their content); none is ever fetched. `max_text`: bytes of the longest text that an expression
-    makes; a longer one is an error value, which is reported. `max_waiting`: results of a query that may wait for `Query.results`;
-    with more, RunError is raised instead of taking in elements, until some have been taken. `rejects`: a file, written anew, to
-    which each element that is left out goes as a line of JSON (`engine.rejects`); `statistics.rejected` counts them by stream and
-    reason. Everything that it raises on purpose is a CqelsError.
+    has followed it (0: never); triples of it that come later are left out and reported. `clock` "wall": event time follows the
+    computer's clock, `clock_delay` microseconds behind it (and the lateness), so that windows end and silence is told while nothing
+    comes: a thread sees to it, which also calls subscribers. An element that is ahead of the clock waits for its time, and is
+    dropped if it is more than `ahead` (an hour) ahead. A source of `run` that has more elements to read holds the clock up.
+    "events": only elements and `advance` move time. `idle`: microseconds without input after which a run over several sources does
+    not wait for standard input or a pipe. `batch`: how many elements are processed together (results are the same); without it each
+    pushed one at once, and as many of a source as are read together. `on_error` "skip": malformed input is counted, reported and
+    skipped; "stop": it is raised, and the rest unharmed. `report` gets a DataError for all that is left out, and a RunError for
+    exceptions of subscribers with on_error="report"; without it, a logger named cqels_py gets the first ten, then one a minute, and
+    the warnings of queries that are registered. `service_timeout`: seconds that an endpoint of SERVICE may be silent.
+    `blank_nodes`: a label is one node in all of its "source", which is a file or a table of `run`, and otherwise in its `push` or
+    its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD documents name them, files (or their
+    content); none is ever fetched. `max_text`: bytes of the longest text that an expression makes; a longer one is an error value,
+    which is reported. `max_waiting`: results of a query that may wait for `Query.results`; with more, RunError is raised instead of
+    taking in elements, until some have been taken. `rejects`: a file, written anew, to which each element that is left out goes as
+    a line of JSON (`engine.rejects`); `statistics.rejected` counts them by stream and reason. Everything that it raises on purpose
+    is a CqelsError.
 
     Several threads may use an engine: their calls come one after the other, each as a whole. Subscribers are called when a step is
     complete, by the thread whose call made the results, and other threads can push meanwhile. If they make results for a query
@@ -145,6 +152,9 @@ class Engine:
         ahead: int | None = None,
         lateness_of: Mapping[str, int] | None = None,
         flush_after: int = FLUSH_AFTER,
+        clock: str = EVENTS,
+        clock_delay: int = CLOCK_DELAY,
+        idle: int = IDLE,
     ) -> None:
         options = Options(
             lateness,
@@ -157,8 +167,11 @@ class Engine:
             max_text,
             max_waiting,
             ahead,
-            flush_after,
-            {} if lateness_of is None else by_iri(lateness_of, "lateness_of", "microseconds"),
+            flush_after=flush_after,
+            clock=clock,
+            clock_delay=clock_delay,
+            idle=idle,
+            lateness_of={} if lateness_of is None else by_iri(lateness_of, "lateness_of", "microseconds"),
         )
         self.dictionary = Dictionary()
         # Held for a whole call, so that calls of several threads follow one another. Re-entrant, as callbacks may call the engine.
@@ -172,10 +185,16 @@ class Engine:
         self._blank_nodes = blank_nodes
         self._options = options
         self._batch = batch
-        self._guard = AheadGuard(ahead)
+        self._clock = WallClock(clock_delay) if clock == WALL else None
+        self._guard: Guard = AheadGuard(ahead) if self._clock is None else ClockGuard(self._clock, ahead or CLOCK_AHEAD)
         self._lateness_of: dict[int, int] = {}
         self._runner = LocalRunner(
-            self.dictionary, lateness, lateness_of=self._lateness_of, waiting=True, guard=self._guard
+            self.dictionary,
+            lateness,
+            lateness_of=self._lateness_of,
+            waiting=True,
+            guard=self._guard,
+            clock=self._clock,
         )
         self._counters = self._runner.counters
         self._registry = Registry(self.dictionary)
@@ -190,6 +209,7 @@ class Engine:
         """So many of them, the first ones, wait for the boundary of STEP windows, and have been counted."""
         self._elements = 0
         self._merged: TimeMerge | None = None
+        self._clock_thread = None if self._clock is None else ClockThread(self)
         use(self)
 
     @property
@@ -559,6 +579,25 @@ class Engine:
             deliveries = self._pending.take()
         self._deliver(deliveries, wrong)
 
+    @undisturbed
+    def _follow_clock(self, merged: TimeMerge | None = None) -> None:
+        """Let event time go on with the clock; what is due by then is delivered. `merged`: the sources that are read, if any."""
+        assert self._clock is not None
+        with self._turn:
+            if self._steps.busy or self._steps.ended is not None:
+                return
+            passed, wrong = self._clock.passed(), self._evaluate()
+            if merged is not None:
+                merged.advance(passed)
+            if merged is None or merged.caught_up:
+                with self._steps:
+                    self._runner.follow(passed)
+            if self._clock.jumps:
+                self._reports.clock_jumped(self._clock.jumps.pop())
+            deliveries = self._pending.take()
+        if deliveries or wrong or self._reports.due or self._pending.failed:
+            self._deliver(deliveries, wrong)
+
     @_in_turn
     def finish(self) -> None:
         """The streams have ended; nothing can be pushed any more. All results have been delivered when this returns.
@@ -579,6 +618,8 @@ class Engine:
         """Take in no more elements, and deliver nothing more. Results that wait can still be taken. A second call does nothing."""
         if self._steps.ended is None:
             self._steps.ended = UsageError("the engine has been closed: make a new engine")
+        if self._clock_thread is not None:
+            self._clock_thread.stop()
         done(self)
         for query in list(self._known):
             query.close_sinks()
@@ -637,12 +678,13 @@ class Engine:
         second = reader_ahead(list(sources.values()), threads, self.dictionary, self._reports.malformed)
         report = self._reports.malformed if second is None else second.report
         with ExitStack() as cleanup:
+            interval = INTERVAL if len(sources) > 1 or self._clock is not None else None
             readers = all_opened(
-                sources, lambda iri: self._opening(iri, given.get(iri), report, read_by.get(iri)), cleanup
+                sources, lambda iri: self._opening(iri, given.get(iri), report, read_by.get(iri), interval), cleanup
             )
             if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
                 raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
-            merged = TimeMerge(readers, self._options.ahead)
+            merged = TimeMerge(readers, self._options.ahead, self._clock)
             self._read(merged, second, progress, skip)
             if not more:
                 self._flush()
@@ -680,6 +722,10 @@ class Engine:
         reading = nullcontext() if second is None else closing(second)
         with self.dictionary.holding(live), reading, self._committing(merged if second is None else None):
             for batch in merged if second is None else second.read(merged):
+                if not len(batch):
+                    if self._clock is not None:
+                        self._follow_clock(merged)
+                    continue
                 for start in range(0, len(batch), self._batch or len(batch)):
                     end = min(len(batch), start + (self._batch or len(batch)))
                     if skip:
@@ -705,6 +751,7 @@ class Engine:
         time_predicate: str | None,
         report: Callable[[DataError], None],
         read_by: RowMap | None = None,
+        interval: float | None = None,
     ) -> Opening:
         return Opening(
             stream=stream,
@@ -718,7 +765,7 @@ class Engine:
             contexts=self._options.contexts,
             on_questionable_time=partial(self._reports.ask_unit, stream),
             map=read_by,
-            wait=InputWait(self._options.flush_after / 1_000_000 or None),
+            wait=InputWait(self._options.flush_after / SECOND or None, self._options.idle / SECOND, interval),
             on_split=partial(_report_of_stream, stream, self._reports.split),
         )
 

@@ -15,6 +15,15 @@ FLUSH_AFTER = 200_000
 """Microseconds without input after which an element that has begun is complete, unless the user says otherwise."""
 
 
+EVENTS, WALL = "events", "wall"
+CLOCK_DELAY = 200_000
+"""Microseconds that elements take to arrive, where time follows the clock."""
+CLOCK_AHEAD = 3_600_000_000
+"""Microseconds that elements may be ahead of the clock."""
+IDLE = 30_000_000
+"""Microseconds without input after which other live inputs do not wait for one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The arguments of `Engine`, which documents them; UsageError for those that make no sense."""
@@ -30,6 +39,9 @@ class Options:
     max_waiting: int
     ahead: int | None = None
     flush_after: int = FLUSH_AFTER
+    clock: str = EVENTS
+    clock_delay: int = CLOCK_DELAY
+    idle: int = IDLE
     lateness_of: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -40,6 +52,12 @@ class Options:
             raise UsageError(f"ahead is 1 or more microseconds, not {self.ahead}")
         if whole(self.flush_after, "flush_after", "microseconds") < 0:
             raise UsageError(f"flush_after is 0 (never) or more microseconds, not {self.flush_after}")
+        if self.clock not in (EVENTS, WALL):
+            raise UsageError(f"clock is {EVENTS!r} or {WALL!r}, not {self.clock!r}")
+        if whole(self.clock_delay, "clock_delay", "microseconds") < 0:
+            raise UsageError(f"clock_delay is 0 or more microseconds, not {self.clock_delay}")
+        if whole(self.idle, "idle", "microseconds") < 1:
+            raise UsageError(f"idle is 1 or more microseconds, not {self.idle}")
         if self.batch is not None and whole(self.batch, "batch", "elements") < 1:
             raise UsageError(f"batch is 1 or more elements, not {self.batch}")
         seconds = self.service_timeout

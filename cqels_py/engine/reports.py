@@ -132,6 +132,12 @@ class EngineReports:
                 )
             )
 
+    def clock_jumped(self, by: int) -> None:
+        """Tell that the computer's clock was set forward, by microseconds: what was still on its way is late."""
+        self.due.append(
+            DataError(f"the clock was set forward by {by / 1_000_000:,.0f} seconds: elements of before are late now")
+        )
+
     def ask_unit(self, stream: str, time: int) -> None:
         """Ask once a stream whether an integer time was meant in another unit; perhaps in a thread that reads ahead."""
         if stream not in self._asked and (question := unit_question(time)) is not None:

@@ -3,14 +3,57 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.event_time.wall_clock import WallClock
 from cqels_py.kernels.windows import ahead as kernel
 
 _NOTHING_YET = np.iinfo(np.int64).min
 _YEAR = 366 * 24 * 3600 * 1_000_000
+
+
+class Guard(Protocol):
+    """Decides in order of arrival which elements are too far ahead. `jumps`: numbers and times of streams to be reported."""
+
+    jumps: deque[tuple[int, int]]
+
+    def admit(self, time: npt.NDArray[np.int64], stream: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
+        """Which of the elements (n times, n numbers of streams) are not too far ahead; None: all of them."""
+        ...
+
+    def moves_to(self, stream: int, time: int) -> bool:
+        """Take in an element that is not too far ahead. False, with nothing done, if `admit` has to decide."""
+        ...
+
+    def advance(self, time: int) -> None:
+        """No element before `time` will come."""
+        ...
+
+
+class ClockGuard:
+    """Elements are too far ahead that are more than `ahead` microseconds ahead of the clock."""
+
+    STATE = ()
+
+    def __init__(self, clock: WallClock, ahead: int) -> None:
+        self._clock = clock
+        self._ahead = ahead
+        self.jumps: deque[tuple[int, int]] = deque()
+
+    def admit(self, time: npt.NDArray[np.int64], stream: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
+        """Which of the elements (n times) are not too far ahead; None: all of them."""
+        admitted: npt.NDArray[np.bool_] = time <= self._clock.now() + self._ahead
+        return None if admitted.all() else admitted
+
+    def moves_to(self, stream: int, time: int) -> bool:
+        """Is an element near the clock?"""
+        return time <= self._clock.now() + self._ahead
+
+    def advance(self, time: int) -> None:
+        """The clock decides alone."""
 
 
 class AheadGuard:

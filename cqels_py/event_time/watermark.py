@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.event_time.wall_clock import WallClock
+
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 _LATE = np.zeros(1, np.bool_)
 
@@ -13,13 +15,15 @@ class Watermark:
     """Decides, element by element in order of arrival, which are late and which are complete.
 
     The watermark is the greatest time seen minus `lateness` (microseconds). An element before it is late; those at or before it are
-    complete and can be processed. The decision does not depend on how arrivals are batched.
+    complete and can be processed. The decision does not depend on how arrivals are batched. With a `clock`, elements
+    that are ahead of it do not move the watermark: they wait for their times, and are to be admitted again then.
     """
 
     STATE = ("_greatest",)
 
-    def __init__(self, lateness: int) -> None:
+    def __init__(self, lateness: int, clock: WallClock | None = None) -> None:
         self._lateness = lateness
+        self._clock = clock
         self._greatest = _BEFORE_ALL
 
     @property
@@ -29,7 +33,9 @@ class Watermark:
 
     def is_complete_at(self, time: int) -> bool:
         """Is an element of this time complete at once, as none before it is later?"""
-        return not self._lateness and time >= self._greatest
+        if self._lateness or time < self._greatest:
+            return False
+        return self._clock is None or time <= self._clock.now()
 
     def move_to(self, time: int) -> None:
         """Move to the time of an element that is complete at once."""
@@ -39,6 +45,8 @@ class Watermark:
         """Which of the arriving elements (n times) are not late; None: all of them. Moves the watermark."""
         if len(time) == 0:
             return None
+        if self._clock is not None:
+            return self._admit(time, np.where(time > self._clock.now(), _BEFORE_ALL, time))
         if len(time) == 1:
             # On a live stream elements come one by one.
             instant = time.item(0)
@@ -46,7 +54,11 @@ class Watermark:
                 self._greatest = instant
                 return None
             return _LATE if instant < self._greatest - self._lateness else None
-        greatest = np.maximum.accumulate(np.concatenate([[self._greatest], time]))
+        return self._admit(time, time)
+
+    def _admit(self, time: npt.NDArray[np.int64], moving: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
+        """`admit`, where elements (n times) move the watermark to other times (n)."""
+        greatest = np.maximum.accumulate(np.concatenate([[self._greatest], moving]))
         self._greatest = int(greatest[-1])
         admitted: npt.NDArray[np.bool_] = time >= greatest[:-1] - self._lateness
         return None if admitted.all() else admitted

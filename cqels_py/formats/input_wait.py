@@ -9,18 +9,24 @@ from typing import Any
 
 from cqels_py.interrupts import wait_to_read
 
+_BRIEFLY = 0.01
+"""Seconds for which an idle input is waited for: others have elements meanwhile."""
+
 
 class InputWait:
     """The wait of one reader for more input.
 
     `flush_after`: seconds without input after which an element that has begun is complete, if the input stands at a line's end;
     None: never. `interval`: the reader says that there is nothing, by an empty chunk, after so many seconds at the latest; None: it
-    waits.
+    waits. `idle_after`: seconds without input after which other inputs do not wait for this one.
     """
 
-    def __init__(self, flush_after: float | None = None, interval: float | None = None) -> None:
+    def __init__(
+        self, flush_after: float | None = None, idle_after: float | None = None, interval: float | None = None
+    ) -> None:
         self._flush_after = flush_after
-        self.interval = interval
+        self._idle_after = idle_after
+        self._interval = interval
         self._since = time.monotonic()
         self._in_line = False
         self._flushed = True
@@ -33,10 +39,20 @@ class InputWait:
     @property
     def flush_due(self) -> bool:
         """Is an element that has begun complete? True once after each input."""
-        if self._flushed or self._in_line or self._flush_after is None or self.quiet < self._flush_after:
+        if self._flush_after is None or not self.flush_comes or self.quiet < self._flush_after:
             return False
         self._flushed = True
         return True
+
+    @property
+    def flush_comes(self) -> bool:
+        """Will an element that has begun be complete soon, if nothing comes?"""
+        return self._flush_after is not None and not (self._flushed or self._in_line)
+
+    @property
+    def idle(self) -> bool:
+        """Has there been no input for so long that others do not wait for it?"""
+        return self._idle_after is not None and self.quiet >= self._idle_after
 
     def chunks(self, file: Any, chunk_bytes: int) -> Iterator[bytes]:
         """What a buffered file has, as it comes, at most `chunk_bytes` at a time; empty where nothing comes."""
@@ -58,7 +74,7 @@ class InputWait:
 
     def _timeout(self) -> float | None:
         """Seconds to wait; None: until there is input."""
-        found = [] if self.interval is None else [self.interval]
-        if self._flush_after is not None and not (self._flushed or self._in_line):
+        found = [] if self._interval is None else [_BRIEFLY if self.idle else self._interval]
+        if self._flush_after is not None and self.flush_comes:
             found.append(max(0.0, self._flush_after - self.quiet))
         return min(found, default=None)

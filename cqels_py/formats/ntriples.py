@@ -256,13 +256,16 @@ class ElementReader:
             self._report_pending()
 
     def _pause(self) -> Iterator[ElementBatch]:
-        """Nothing comes for now: the element that has begun, if it is complete after this time, then an empty batch."""
+        """Nothing comes for now: the element that has begun, as soon as that completes it; otherwise an empty batch."""
         tokenizer, wait = self._tokenizer, self._reading.wait
         count = int(tokenizer.state[kernel.ELEMENTS])
-        if wait is not None and wait.flush_due and count and tokenizer.elements[kernel.TIME_ID, :count].any():
-            yield from self._take(last=True)
-            # The key stays: rows that follow with the same key begin no element.
-            self._flushed = tokenizer.state[kernel.KEY] != 0
+        if wait is not None and count and tokenizer.elements[kernel.TIME_ID, :count].any():
+            if wait.flush_due:
+                yield from self._take(last=True)
+                # The key stays: rows that follow with the same key begin no element.
+                self._flushed = tokenizer.state[kernel.KEY] != 0
+            elif wait.flush_comes:
+                return
         yield empty_elements()
 
     def _report_split(self) -> None:

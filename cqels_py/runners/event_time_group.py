@@ -12,6 +12,7 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
 from cqels_py.dataflow.shared_scans import SharedScansPool
 from cqels_py.dataflow.static_data import StaticData
+from cqels_py.event_time.wall_clock import WallClock
 from cqels_py.event_time.watermark import Watermark
 from cqels_py.event_time.windows import Bounds
 from cqels_py.runners.early import EarlyElements
@@ -27,16 +28,25 @@ class EventTimeGroup:
     """Queries that read the same streams, or construct streams for one another, and the elements that wait for their watermark.
 
     `streams`: the runner's numbers of all that they read. `lateness`, in microseconds: how far their elements may be out of order.
-    An element is an element of each group that reads its stream, and may be late for one and not for another.
+    `clock`: elements that are ahead of it wait for their time. An element is an element of each group that reads its stream, and
+    may be late for one and not for another.
     """
 
-    def __init__(self, streams: frozenset[int], lateness: int, counters: Counters, pool: SharedScansPool) -> None:
+    def __init__(
+        self,
+        streams: frozenset[int],
+        lateness: int,
+        counters: Counters,
+        pool: SharedScansPool,
+        clock: WallClock | None = None,
+    ) -> None:
         self.streams = streams
+        self._lateness = lateness
         self._counters = counters
         self._pool = pool
         self._queries: list[RunningQuery] = []
         self._on_scans: list[QueriesOnScans] = []
-        self._watermark = Watermark(lateness)
+        self._watermark = Watermark(lateness, clock)
         self._early = EarlyElements()
         self._waiting = WaitingElements({})
         self._spans: Spans | None = None
@@ -129,6 +139,26 @@ class EventTimeGroup:
         for instant in () if self._spans is None else self._spans.advances(self._watermark.time):
             self._advance_to(instant)
         self._advance_to(self._watermark.time, begin=True)
+
+    def follow(self, time: int) -> None:
+        """No element before `time` is still on its way, but by their lateness: what is due by then is told."""
+        time -= self._lateness
+        self.process_waiting()
+        if self._early.elements is not None:
+            # Those whose time has come move the watermark now.
+            self._watermark.admit(self._early.elements.time)
+        time = max(time, self._watermark.time)
+        if self._next_due() <= time:
+            self.advance(time)
+        else:
+            self._watermark.advance(time)
+
+    def _next_due(self) -> int:
+        """The first instant at which something changes without another element."""
+        found = [queries.next_instant for queries in self._on_scans]
+        if self._early.elements is not None:
+            found.append(int(self._early.elements.time.min()))
+        return min(found)
 
     def finish(self, until: int | None) -> None:
         """The streams have ended: see `LocalRunner.finish`."""

@@ -13,7 +13,8 @@ from cqels_py.batches.rearrange import take_elements
 from cqels_py.dataflow.shared_scans import SharedScansPool
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
-from cqels_py.event_time.ahead import AheadGuard
+from cqels_py.event_time.ahead import Guard
+from cqels_py.event_time.wall_clock import WallClock
 from cqels_py.runners.event_time_group import EventTimeGroup, groups_of
 from cqels_py.runners.protocol import Runner
 from cqels_py.runners.running import RunningQuery
@@ -43,7 +44,8 @@ class LocalRunner(Runner):
     Queries over the same streams have one event time, which elements of other streams do not move. `lateness`, in microseconds, is
     that of all streams but those in `lateness_of`, by number; the event time of several streams waits as long as the greatest of
     theirs. `waiting`: where all windows have a STEP, elements wait for the next boundary, or for `process_waiting`. `guard`: drops
-    elements that are too far ahead. An element that is late for several queries is dropped and counted once.
+    elements that are too far ahead. `clock`: elements wait until it reaches their times, and `follow` lets time go on. An element
+    that is late for several queries is dropped and counted once.
     """
 
     def __init__(
@@ -53,7 +55,8 @@ class LocalRunner(Runner):
         *,
         lateness_of: Mapping[int, int] | None = None,
         waiting: bool = False,
-        guard: AheadGuard | None = None,
+        guard: Guard | None = None,
+        clock: WallClock | None = None,
     ) -> None:
         self._queries: list[RunningQuery] = []
         self.pool = SharedScansPool()
@@ -61,6 +64,7 @@ class LocalRunner(Runner):
         self._lateness = lateness
         self._lateness_of = {} if lateness_of is None else lateness_of
         self._guard = guard
+        self._clock = clock
         self._may_wait = waiting
         self._groups: list[EventTimeGroup] = []
         self._reading = _GroupsByStream(())
@@ -93,7 +97,7 @@ class LocalRunner(Runner):
 
     def _new_group(self, streams: frozenset[int], members: Sequence[RunningQuery]) -> EventTimeGroup:
         lateness = max((self._lateness_of.get(stream, self._lateness) for stream in streams), default=self._lateness)
-        group = EventTimeGroup(streams, lateness, self.counters, self.pool)
+        group = EventTimeGroup(streams, lateness, self.counters, self.pool, self._clock)
         if (state := self._restored.get(streams)) is not None:
             group.restore(state)
         else:
@@ -186,6 +190,12 @@ class LocalRunner(Runner):
         self._advanced = time if self._advanced is None else max(self._advanced, time)
         for group in self._groups:
             group.advance(time)
+        self._release_terms()
+
+    def follow(self, time: int) -> None:
+        """No element before `time` (microseconds of the clock) is still on its way, but by their lateness: time goes on."""
+        for group in self._groups:
+            group.follow(time)
         self._release_terms()
 
     def finish(self, until: int | None = None) -> None:

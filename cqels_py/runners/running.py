@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
@@ -13,6 +15,8 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.errors import RunError
 from cqels_py.runners.chaining import last_time
 from cqels_py.runners.stream_views import NO_ARRIVALS, NOTHING, ElementTicks, StepElements, StreamView
+
+BEFORE_ALL = np.iinfo(np.int64).min
 
 
 class ResultReceiver(Protocol):
@@ -132,6 +136,11 @@ class QueriesOnScans:
     def now(self) -> int | None:
         """The event time of these queries; None before the first element."""
         return self._shared_scans.now
+
+    @property
+    def next_instant(self) -> int:
+        """The first instant at which something changes without another element; of queries that can begin, any instant."""
+        return BEFORE_ALL if self._shared_scans.may_begin else self._shared_scans.next_instant()
 
     def feed_into(self, elements: StepElements) -> StepElements:
         """The elements with the graphs that these queries have constructed from them."""

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from cqels_py.batches.elements import ElementBatch
+from cqels_py.formats.input_wait import InputWait
 
 
 class BatchSource:
-    """The batches of an iterator, each when it is polled. `again`: can the same elements be read once more?
+    """The batches of an iterator, each when it is polled. `again`: can the same elements be read once more? `wait`: of a live input.
 
     Its position is the number of elements that were polled.
     """
 
-    idle: Final = False
-
-    def __init__(self, batches: Iterator[ElementBatch], *, again: bool = False) -> None:
+    def __init__(self, batches: Iterator[ElementBatch], *, again: bool = False, wait: InputWait | None = None) -> None:
+        self._wait = wait
         self._batches = batches
         self._again = again
         self._polled = 0
+
+    @property
+    def idle(self) -> bool:
+        return self._wait is not None and self._wait.idle
 
     def poll(self) -> ElementBatch | None:
         batch = next(self._batches, None)

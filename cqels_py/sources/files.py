@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
@@ -18,7 +19,7 @@ from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.compression import CHUNK_BYTES, local_path, read_chunks
 from cqels_py.formats.contexts import NO_CONTEXTS, Contexts
 from cqels_py.formats.encodings import kind_of_json
-from cqels_py.formats.endings import STREAMS, format_of
+from cqels_py.formats.endings import STREAMS, compression_of, format_of
 from cqels_py.formats.input_wait import InputWait
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed, line_blocks
@@ -97,6 +98,14 @@ def open_source(
     if form == "json":
         return _json(chunks, dictionary, reading, malformed, contexts)
     return _elements(form, chunks, dictionary, reading, malformed, contexts)
+
+
+def may_pause(location: str) -> bool:
+    """Is it standard input or a pipe whose reader returns when nothing comes? (That of N-Quads and N-Triples does.)"""
+    if location == STANDARD_INPUT:
+        return True
+    path = Path(location)
+    return compression_of(location) is None and path.suffix[1:] in _MAY_PAUSE and path.is_fifo()
 
 
 def _json(

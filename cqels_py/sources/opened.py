@@ -19,7 +19,7 @@ from cqels_py.formats.scopes import ELEMENT
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.sources.batches import BatchSource
-from cqels_py.sources.files import open_source
+from cqels_py.sources.files import may_pause, open_source
 from cqels_py.sources.protocol import Connector, Opening, Source
 from cqels_py.sources.urls import SOURCES, source_of
 from cqels_py.validation import by_iri
@@ -53,7 +53,9 @@ def opened(source: StreamSource, opening: Opening) -> Source:
         return source_of(source).open(opening)
     if isinstance(source, str | Path):
         batches = open_file(str(source), opening) if opening.map is None else _mapped(source, opening)
-        return BatchSource(batches, again=is_file(Path(str(source).removeprefix("file://"))))
+        path = str(source).removeprefix("file://")
+        wait = opening.wait if opening.map is None and may_pause(path) else None
+        return BatchSource(batches, again=is_file(Path(path)), wait=wait)
     if opening.map is not None and not isinstance(source, Connector):
         return BatchSource(_mapped(source, opening))
     if hasattr(source, "__arrow_c_stream__"):

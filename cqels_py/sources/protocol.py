@@ -56,12 +56,12 @@ class Source(Protocol):
 class Opening:
     """How the source of a stream is to be read.
 
-    `stream`: its IRI; `number`: that of its elements. Terms are encoded by the `dictionary`. `time_predicate`: the property with the
-    time of an element; None: the source gives times. `on_error`: "skip" gives malformed input to `report` and continues, "stop"
-    raises it as DataError. `blank_nodes`: the scope of labels. `graphs`: the names of elements' graphs are needed. `contexts`: those
-    that JSON-LD may name by IRI. `on_questionable_time` is called with integer times that may be meant in another unit. `map`: how
-    rows and JSON objects that are no RDF become elements. `wait`: how long to wait for input that comes while it is read; `on_split`
-    gets triples of an element that was complete after that time.
+    `stream`: its IRI; `number`: that of its elements. Terms are encoded by the `dictionary`. `time_predicate`: the property with
+    the time of an element; None: the source gives times. `on_error`: "skip" gives malformed input to `report` and continues, "stop"
+    raises it as DataError. `blank_nodes`: the scope of labels. `graphs`: the names of elements' graphs are needed. `contexts`:
+    those that JSON-LD may name by IRI. `on_questionable_time` is called with integer times that may be meant in another unit.
+    `map`: how rows and JSON objects that are no RDF become elements. `wait`: how long to wait for input that comes while it is
+    read; `on_split` gets triples of an element that was complete after that time.
     """
 
     stream: str

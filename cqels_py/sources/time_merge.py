@@ -13,6 +13,7 @@ import numpy as np
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
 from cqels_py.event_time.ahead import AheadGuard
+from cqels_py.event_time.wall_clock import WallClock
 from cqels_py.sources.protocol import Source
 
 _BEFORE_ALL = np.iinfo(np.int64).min
@@ -21,17 +22,20 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 class _MergedSource:
     """A source with the elements that were polled ahead.
 
-    `keys`: the greatest time so far, element by element: an element out of order keeps its place behind its predecessors, so
-    that lateness does not depend on the other sources. Elements with keys before `greatest` are all there. One that is too far
-    `ahead` keeps its place likewise: it will be dropped, and those behind it are not to wait for its time.
+    `keys`: the greatest time so far, element by element: an element out of order keeps its place behind its predecessors, so that
+    lateness does not depend on the other sources. Elements with keys before `greatest` are all there. One that is too far `ahead`
+    keeps its place likewise: it will be dropped, and those behind it are not to wait for its time. With a `clock` none has a later
+    place than now.
 
     `_polled` and `_taken` count elements; `_positions`: the position after each poll whose elements have not all been taken, with
     their count; `_reached`: the last position up to which all have been taken.
     """
 
-    def __init__(self, source: Source, ahead: int | None = None) -> None:
+    def __init__(self, source: Source, ahead: int | None, clock: WallClock | None) -> None:
         self._source = source
-        self._guard = None if ahead is None else AheadGuard(ahead)
+        self._guard = None if ahead is None or clock is not None else AheadGuard(ahead)
+        self._clock = clock
+        self.caught_up = False
         self.pending: list[ElementBatch] = []
         self.greatest = _BEFORE_ALL
         self.ended = False
@@ -50,6 +54,7 @@ class _MergedSource:
         if batch is None:
             self.ended = True
             return
+        self.caught_up = not len(batch)
         self._polled += len(batch)
         if self._positions and self._positions[-1][0] == self._polled:
             self._positions.pop()
@@ -61,6 +66,8 @@ class _MergedSource:
                 and (admitted := self._guard.admit(time, np.zeros(len(time), np.int32))) is not None
             ):
                 time = np.where(admitted, time, self.greatest)
+            if self._clock is not None:
+                time = np.minimum(time, self._clock.now())
             keys = np.maximum.accumulate(np.maximum(time, self.greatest))
             self.greatest = int(keys[-1])
             self.pending.append(batch)
@@ -86,10 +93,24 @@ class _MergedSource:
 
 
 class TimeMerge:
-    """Iterates over the elements of all sources in one order, in batches."""
+    """Iterates over the elements of all sources in one order, in batches; an empty one where nothing comes for now.
 
-    def __init__(self, sources: Sequence[Source], ahead: int | None = None) -> None:
-        self._sources = [_MergedSource(source, ahead) for source in sources]
+    `ahead`: as of `AheadGuard`. `clock`: elements that are ahead of it hold up no others.
+    """
+
+    def __init__(self, sources: Sequence[Source], ahead: int | None = None, clock: WallClock | None = None) -> None:
+        self._sources = [_MergedSource(source, ahead, clock) for source in sources]
+
+    @property
+    def caught_up(self) -> bool:
+        """Did each source that has not ended have nothing when it was polled last?"""
+        return all(source.caught_up or source.ended for source in self._sources)
+
+    def advance(self, time: int) -> None:
+        """The sources that have caught up have no element before `time`: others do not wait for them."""
+        for source in self._sources:
+            if source.caught_up:
+                source.greatest = max(source.greatest, time)
 
     def live_ids(self) -> Iterator[Ids]:
         """Ids of elements that were read, but wait for those of another source."""
@@ -106,7 +127,7 @@ class TimeMerge:
             frontiers = [source.greatest for source in self._sources if not source.ended and not source.idle]
             # A single source has nothing to wait for.
             merged = self._merge(min(frontiers) if frontiers and len(self._sources) > 1 else None)
-            if len(merged):
+            if len(merged) or any(source.caught_up for source in unfinished):
                 yield merged
 
     def commit(self) -> None:

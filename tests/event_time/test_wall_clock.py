@@ -1,0 +1,298 @@
+"""Event time that follows the computer's clock."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cqels_py.engine import engine as engine_module
+from cqels_py.engine.engine import Engine
+from cqels_py.errors import UsageError
+from cqels_py.event_time.wall_clock import SECOND, WallClock
+
+EX = "http://ex.org/"
+PREFIX = f"PREFIX : <{EX}>\n"
+A, B = EX + "a", EX + "b"
+QUERIES = (
+    "SELECT ?s { STREAM :a [RANGE 5us] { ?s :p ?o } }",
+    "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 6us STEP 2us] { ?s :p ?o } }",
+    "SELECT ?s (COUNT(*) AS ?n) { STREAM :b [SESSION 3us] { ?s :p ?o } } GROUP BY ?s",
+    "SELECT ?s { STREAM :a [RANGE 9us] { ?s :p ?o } FILTER NOT EXISTS { STREAM :b [RANGE 4us] { ?s :p ?q } } }",
+    "SELECT ?x ?y { MATCH WITHIN 6us { EVENT ON :a { ?x :p ?o } SEQ EVENT ON :b { ?y :p ?q } } }",
+)
+PATIENCE = 30
+Row = tuple[int, int, str]
+
+
+class SetClock:
+    """A clock that stands where the test sets it."""
+
+    def __init__(self, delay: int) -> None:
+        self.delay = delay
+        self.time = 0
+        self.jumps: list[int] = []
+
+    def now(self) -> int:
+        return self.time
+
+    def passed(self) -> int:
+        return self.time - self.delay
+
+
+class NoThread:
+    def __init__(self, engine: object) -> None:
+        """The test looks at the clock."""
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
+    clock = SetClock(2)
+    monkeypatch.setattr(engine_module, "WallClock", lambda delay: clock)
+    monkeypatch.setattr(engine_module, "ClockThread", NoThread)
+    return clock
+
+
+def take(engine: Engine, found: list[list[Row]]) -> None:
+    for query, rows in zip(engine.queries, found, strict=True):
+        rows += sorted((r.time, r.sign, str(sorted(r.bindings.items()))) for r in query.results())
+
+
+def push(engine: Engine, stream: str, at: int, subject: str) -> None:
+    engine.push(stream, [(f"<{EX}{subject}>", f"<{EX}p>", f'"{at}"')], time=at)
+
+
+@pytest.mark.parametrize("lateness", [0, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_as_if_each_instant_of_the_clock_were_promised(clock: SetClock, seed: int, lateness: int) -> None:
+    """A second engine gets elements when the clock reaches them, and is told what has passed."""
+    draw = random.Random(seed)
+    start = clock.time = draw.randrange(1000, 2000)
+    engines = [
+        Engine(clock="wall", lateness=lateness, report=lambda _: None),
+        Engine(lateness=lateness, report=lambda _: None),
+    ]
+    texts = QUERIES if seed % 2 else QUERIES[:-1]
+    for engine in engines:
+        for text in texts:
+            engine.register(PREFIX + text, changelog="MATCH" not in text)
+    found: list[list[list[Row]]] = [[[] for _ in texts] for _ in engines]
+    ahead: list[tuple[int, str, str]] = []
+    for _ in range(150):
+        if draw.randrange(3):
+            at = clock.time - draw.choice((0, 0, 1, 2, 4, 7, -3))
+            stream, subject = draw.choice((A, B)), draw.choice("xy")
+            push(engines[0], stream, at, subject)
+            if at > clock.time:
+                ahead.append((at, stream, subject))
+            else:
+                push(engines[1], stream, at, subject)
+        else:
+            clock.time += draw.choice((1, 1, 2, 5, 20))
+            for each in sorted((each for each in ahead if each[0] <= clock.time), key=lambda each: each[0]):
+                push(engines[1], each[1], each[0], each[2])
+                ahead.remove(each)
+            engines[0]._follow_clock()
+            engines[1].advance(clock.passed() - lateness)
+            for engine, rows in zip(engines, found, strict=True):
+                take(engine, rows)
+    if not ahead:
+        for engine, rows in zip(engines, found, strict=True):
+            engine.finish()
+            take(engine, rows)
+    assert [sorted(rows) for rows in found[0]] == [sorted(rows) for rows in found[1]]
+    assert all(rows for rows in found[0][:3])
+    assert engines[0].statistics.late == engines[1].statistics.late
+    assert clock.time > start
+
+
+def test_silence_is_told_before_any_element(clock: SetClock) -> None:
+    engine = Engine(clock="wall", clock_delay=2)
+    query = engine.register(PREFIX + "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 10us STEP 5us] { ?s :p ?o } }")
+    clock.time = 1_001
+    engine._follow_clock()
+    clock.time = 1_020
+    engine._follow_clock()
+    assert [(r.time, int(r.bindings["n"])) for r in query.results()] == [(1_000, 0)]
+
+
+def test_an_element_ahead_of_the_clock_waits_and_one_too_far_ahead_is_rejected(clock: SetClock) -> None:
+    engine = Engine(clock="wall", ahead=100, report=lambda _: None)
+    query = engine.register(PREFIX + QUERIES[0])
+    clock.time = 1_000
+    push(engine, A, 1_100, "later")
+    push(engine, A, 1_101, "never")
+    push(engine, A, 1_000, "now")
+    assert [str(r.bindings["s"]) for r in query.results()] == [EX + "now"]
+    assert engine.statistics.rejected == {(A, "ahead"): 1}
+    clock.time = 1_099
+    engine._follow_clock()
+    assert not list(query.results())
+    clock.time = 1_100
+    engine._follow_clock()
+    assert [(r.time, str(r.bindings["s"])) for r in query.results()] == [(1_100, EX + "later")]
+
+
+def test_time_does_not_go_back_and_a_step_forward_is_noted() -> None:
+    times = iter([0.0, *[t for second in (5.0, 3.0, 4.0, 200.0) for t in (second, second)]])
+    monotonic = iter([0.0, 5.0, 6.0, 7.0, 8.0])
+    clock = WallClock(SECOND, wall=lambda: next(times), monotonic=lambda: next(monotonic))
+    assert [clock.now() for _ in range(3)] == [5 * SECOND] * 3
+    assert not clock.jumps
+    assert clock.passed() == 199 * SECOND
+    assert list(clock.jumps) == [195 * SECOND]
+
+
+def test_a_clock_that_is_set_forward_is_reported(clock: SetClock) -> None:
+    reports: list[Any] = []
+    engine = Engine(clock="wall", report=reports.append)
+    clock.jumps.append(3_600 * SECOND)
+    engine._follow_clock()
+    assert ["set forward by 3,600 seconds" in str(report) for report in reports] == [True]
+
+
+class Results:
+    """Results that come from another thread."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int]] = []
+        self._came = threading.Condition()
+
+    def __call__(self, result: Any) -> None:
+        with self._came:
+            self._rows.append((result.time, result.sign))
+            self._came.notify()
+
+    def wait_for(self, count: int) -> list[tuple[int, int]]:
+        with self._came:
+            assert self._came.wait_for(lambda: len(self._rows) >= count, PATIENCE), self._rows
+            return list(self._rows)
+
+
+def test_a_window_ends_while_nothing_is_pushed() -> None:
+    results, now = Results(), round(time.time() * SECOND)
+    engine = Engine(clock="wall", clock_delay=0)
+    engine.register(PREFIX + "SELECT ?s { STREAM :a [RANGE 100ms] { ?s :p ?o } }", changelog=True).subscribe(results)
+    push(engine, A, now, "x")
+    assert results.wait_for(2) == [(now, 1), (now + 100_000, -1)]
+    engine.close()
+
+
+def test_an_exception_of_a_subscriber_is_reported_and_time_goes_on() -> None:
+    reports: list[Any] = []
+    results = Results()
+    engine = Engine(clock="wall", clock_delay=0, report=reports.append)
+    query = engine.register(
+        PREFIX + "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 1s STEP 50ms] { ?s :p ?o } }", changelog=True
+    )
+
+    def fail(result: Any) -> None:
+        results(result)
+        if len(results._rows) == 1:
+            raise ValueError("no")
+
+    query.subscribe(fail)
+    push(engine, A, round(time.time() * SECOND), "x")
+    results.wait_for(3)
+    engine.close()
+    assert any("a subscriber raised ValueError('no') as time went on" in str(report) for report in reports)
+    assert engine.statistics.subscriber_errors == 1
+
+
+def test_its_thread_ends_with_the_engine() -> None:
+    engine = Engine(clock="wall")
+    assert any(each.name == "cqels clock" for each in threading.enumerate())
+    engine.close()
+    _wait_until_no_clock_runs()
+    engine = Engine(clock="wall")
+    del engine
+    _wait_until_no_clock_runs()
+
+
+def _wait_until_no_clock_runs() -> None:
+    end = time.monotonic() + PATIENCE
+    while any(each.name == "cqels clock" for each in threading.enumerate()):
+        assert time.monotonic() < end
+        gc.collect()
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"clock": "sun"}, "clock is 'events' or 'wall', not 'sun'"),
+        ({"clock_delay": -1}, "clock_delay is 0 or more microseconds"),
+        ({"idle": 0}, "idle is 1 or more microseconds"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Engine(**options)
+
+
+# --- live sources ---------------------------------------------------------------------------------------------------
+
+
+def quads(at: int, subject: str) -> str:
+    graph = f"<{EX}g{at}{subject}>"
+    return (
+        f'{graph} <http://www.w3.org/ns/prov#generatedAtTime> "{at}"^^<http://www.w3.org/2001/XMLSchema#integer> .\n'
+        f'<{EX}{subject}> <{EX}p> "{at}" {graph} .\n'
+    )
+
+
+@pytest.fixture
+def pipes(tmp_path: Path) -> Iterator[list[Path]]:
+    paths = [tmp_path / f"{name}.nq" for name in "ab"]
+    for path in paths:
+        os.mkfifo(path)
+    yield paths
+
+
+def running(engine: Engine, sources: dict[str, Path]) -> threading.Thread:
+    thread = threading.Thread(target=engine.run, args=({iri: str(path) for iri, path in sources.items()},))
+    thread.start()
+    return thread
+
+
+def test_silence_of_a_pipe_is_told_while_it_is_read(pipes: Sequence[Path]) -> None:
+    results = Results()
+    # The element comes when it is complete, 200 ms after its time.
+    engine = Engine(clock="wall", clock_delay=100_000)
+    engine.register(PREFIX + "SELECT ?s { STREAM :a [RANGE 300ms] { ?s :p ?o } }", changelog=True).subscribe(results)
+    thread = running(engine, {A: pipes[0]})
+    with pipes[0].open("w", buffering=1) as writer:
+        # Time goes on before the first element.
+        time.sleep(0.2)
+        now = round(time.time() * SECOND)
+        writer.write(quads(now, "x"))
+        writer.flush()
+        assert results.wait_for(2) == [(now, 1), (now + 300_000, -1)]
+    thread.join(PATIENCE)
+    engine.close()
+
+
+def test_others_do_not_wait_for_a_pipe_that_is_idle(pipes: Sequence[Path]) -> None:
+    results = Results()
+    engine = Engine(idle=100_000)
+    engine.register(PREFIX + "SELECT ?s { STREAM :a [RANGE 5us] { ?s :p ?o } }").subscribe(results)
+    engine.register(PREFIX + "SELECT ?s { STREAM :b [RANGE 5us] { ?s :p ?o } }")
+    thread = running(engine, {A: pipes[0], B: pipes[1]})
+    with pipes[0].open("w", buffering=1) as first, pipes[1].open("w", buffering=1) as second:
+        first.write(quads(1_700_000_000_000_000, "x") + quads(1_700_000_000_000_001, "y"))
+        first.flush()
+        assert [at for at, _ in results.wait_for(2)] == [1_700_000_000_000_000, 1_700_000_000_000_001]
+        second.write(quads(1_700_000_000_000_002, "z"))
+    thread.join(PATIENCE)
+    engine.close()
+    assert engine.statistics.elements == 3
