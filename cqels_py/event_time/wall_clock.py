@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
 
 SECOND = 1_000_000
 _JUMP = 60 * SECOND
@@ -16,35 +15,32 @@ class WallClock:
     `delay`: microseconds that elements take to arrive, so that `passed` is so long ago. A step forward, by more than a minute
     against the monotonic clock, is noted in `jumps` (microseconds).
 
-    >>> clock = WallClock(200_000, wall=lambda: 5.0, monotonic=lambda: 0.0)
-    >>> clock.now(), clock.passed()
-    (5000000, 4800000)
+    >>> clock = WallClock(200_000)
+    >>> before = clock.now()
+    >>> before - 200_000 <= clock.passed() < clock.now()
+    True
     """
 
-    def __init__(
-        self,
-        delay: int,
-        *,
-        wall: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, delay: int) -> None:
         self._delay = delay
-        self._wall = wall
-        self._monotonic = monotonic
-        self._begin = wall() - monotonic()
+        self._apart: float | None = None
         self._latest = 0
         self.jumps: deque[int] = deque(maxlen=1)
 
     def now(self) -> int:
         """The time, not before any that was told."""
-        seconds, since = self._wall(), self._wall() - self._monotonic()
-        jump = round((since - self._begin) * SECOND)
-        if jump > _JUMP:
+        seconds, monotonic = self._read()
+        apart = seconds - monotonic
+        if self._apart is not None and (jump := round((apart - self._apart) * SECOND)) > _JUMP:
             self.jumps.append(jump)
-        self._begin = since
+        self._apart = apart
         self._latest = max(self._latest, round(seconds * SECOND))
         return self._latest
 
     def passed(self) -> int:
         """No element of before this instant is still on its way."""
         return self.now() - self._delay
+
+    def _read(self) -> tuple[float, float]:
+        """Seconds since the epoch, which may be set, and seconds that always go on."""
+        return time.time(), time.monotonic()

@@ -144,9 +144,13 @@ def test_an_element_ahead_of_the_clock_waits_and_one_too_far_ahead_is_rejected(c
 
 
 def test_time_does_not_go_back_and_a_step_forward_is_noted() -> None:
-    times = iter([0.0, *[t for second in (5.0, 3.0, 4.0, 200.0) for t in (second, second)]])
-    monotonic = iter([0.0, 5.0, 6.0, 7.0, 8.0])
-    clock = WallClock(SECOND, wall=lambda: next(times), monotonic=lambda: next(monotonic))
+    class Set(WallClock):
+        given = iter([(5.0, 5.0), (3.0, 6.0), (4.0, 7.0), (200.0, 8.0)])
+
+        def _read(self) -> tuple[float, float]:
+            return next(self.given)
+
+    clock = Set(SECOND)
     assert [clock.now() for _ in range(3)] == [5 * SECOND] * 3
     assert not clock.jumps
     assert clock.passed() == 199 * SECOND
