@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("cqels_py.spark")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """s3a:, hdfs:, file:; a single letter is a drive."""
-_FORMAT = 28
+_FORMAT = 29
 """Raised when the form of the state changes: an older one is then refused."""
 
 
@@ -303,7 +303,8 @@ def _first_state(
     results: Rendered | Handover = Rendered(dictionary, job.columns, job.template, part, ticks=job.in_order)
     if number < len(job.exchanges):
         changelog = ChangelogOutput(job.exchanges[number].width)
-        results = Handover(dictionary, changelog, job.exchanges[number], part)
+        own_ticks = number == 0 and plan.rules is not None
+        results = Handover(dictionary, changelog, job.exchanges[number], part, own_ticks=own_ticks)
     runner = None if number else LocalRunner(dictionary, lateness)
     counted = Counters() if runner is None else runner.counters
     dataflow = Dataflow(

@@ -37,7 +37,7 @@ from cqels_py.plan import nodes as plan
 from cqels_py.plan.expressions import ExpressionProgram
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 from cqels_py.plan.order import is_timed
-from cqels_py.plan.traverse import nodes_of
+from cqels_py.plan.traverse import states_of
 
 _TIME = ExpressionProgram((("now", 0),), (), "NOW()", False)
 """The time of an element, as AT gives it."""
@@ -255,7 +255,7 @@ class DataflowBuilder:
                 self._static,
                 [evaluators.build(program) for program in rules.expressions],
                 self._shared_scans,
-                steps=tuple(each.step for each in nodes_of(query.root) if isinstance(each, plan.StateRows)),
+                states=states_of(query.root),
                 every_instant=query.output == "RSTREAM",
             )
         return self._share(StateScan(node, self._rules, self._shared_scans), None)

@@ -8,20 +8,22 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.dataflow.own_facts import OwnFacts
+from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
+from cqels_py.distribution.rule_keys import CLASS, given_predicates
 from cqels_py.errors import RunError
 from cqels_py.event_time.windows import Points
 from cqels_py.kernels.rules import records
 from cqels_py.operators.r2r.expressions import Evaluator
-from cqels_py.plan.nodes import StaticScan
+from cqels_py.plan.nodes import StateRows, StaticScan
 from cqels_py.plan.temporal_rules import PlannedRules, RuleProgram
 from cqels_py.state.temporal_rules import RuleState, RuleTables
 
 Int64 = npt.NDArray[np.int64]
 _TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
-_CLASS = "a "
 _MOST_STEPS = 100_000_000
 
 
@@ -29,23 +31,14 @@ class FactPatterns:
     """The predicates whose triples are facts: those that a rule asks for. Their numbers in the program, by ids."""
 
     def __init__(self, program: RuleProgram, dictionary: Dictionary) -> None:
-        asked = {rule.body for rule in program.rules}
-        named = [
-            (each.name, n)
-            for n, each in enumerate(program.predicates)
-            if each.shown and n in asked and each.arity == (1 if each.name.startswith(_CLASS) else 2)
-        ]
+        named = [(program.predicates[n].name, n) for n in given_predicates(program)]
         self._width = program.width
         self.type = dictionary.encode_one(_TYPE)
         self._classes = _by_id(
-            [
-                (dictionary.encode_one(f"<{name.removeprefix(_CLASS)}>"), n)
-                for name, n in named
-                if name.startswith(_CLASS)
-            ]
+            [(dictionary.encode_one(f"<{name.removeprefix(CLASS)}>"), n) for name, n in named if name.startswith(CLASS)]
         )
         self._properties = _by_id(
-            [(dictionary.encode_one(f"<{name}>"), n) for name, n in named if not name.startswith(_CLASS)]
+            [(dictionary.encode_one(f"<{name}>"), n) for name, n in named if not name.startswith(CLASS)]
         )
 
     def live_ids(self) -> Iterator[Ids]:
@@ -115,7 +108,7 @@ class RuleTests:
 
 
 class RunningRules:
-    """The state of a query's rules, which all of its STATEs read. `steps`: their STEPs.
+    """The state of a query's rules, which all of its STATEs read: `states`.
 
     `every_instant`: something is reported at each instant of an element, and at each multiple of the steps. Before the clock makes
     the ticks of a step, it sets timers for the instants at which the answers change.
@@ -131,7 +124,7 @@ class RunningRules:
         evaluators: Sequence[Evaluator],
         shared_scans: SharedScans,
         *,
-        steps: Sequence[int | None],
+        states: Sequence[StateRows],
         every_instant: bool,
     ) -> None:
         self._rules = rules
@@ -142,7 +135,9 @@ class RunningRules:
         self._state = RuleState(self._tables, tests=tests)
         self._streams = np.array(rules.streams, np.int32)
         self._scans = shared_scans
-        self._steps = tuple(dict.fromkeys(steps))
+        self._states = tuple(states)
+        self._steps = tuple(dict.fromkeys(each.step for each in states))
+        self._own: OwnFacts | None = None
         self._every_instant = every_instant
         self._waiting = self._in_order(
             np.concatenate([self._patterns.static_facts(static), self._given_facts(dictionary)])
@@ -158,6 +153,11 @@ class RunningRules:
         """The predicate of the rows of a STATE."""
         return self._rules.program.answers[number]
 
+    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+        """Leave facts, and what the rules say, to other parts of a divided state; before the first step."""
+        self._own = OwnFacts(self._rules, self._states, cell)
+        self._waiting = self._waiting[self._own.mine(self._waiting)]
+
     @property
     def no_changes(self) -> Int64:
         return self.changes[:0]
@@ -172,8 +172,10 @@ class RunningRules:
         known = int(np.searchsorted(self._waiting[:, -2], until, side="right"))
         given, self._waiting = np.ascontiguousarray(self._waiting[:known]), self._waiting[known:]
         told = np.concatenate(list(self._state.derive(given, until)))
+        if self._own is not None:
+            told = told[self._own.mine(told)]
         told = told[np.argsort(told[:, -2], kind="stable")]
-        # What has held before the first fact is told with it.
+        # What has held before the first element is told with it.
         np.maximum(told[:, -2], self._first, out=told[:, -2])
         self.changes = told
         self._set_timers(through, last)
@@ -184,10 +186,11 @@ class RunningRules:
         kept = mine[element]
         times = 2 * batch.time[element[kept]]
         facts = self._patterns.facts(batch.subject[kept], batch.predicate[kept], batch.object[kept], times, times)
-        # Given facts are reported from the first element of the streams on, whatever it says.
-        begun = times if self._rules.facts else facts[:, -1]
-        if self._first is None and len(begun):
-            self._first = begun.item(0) >> 1
+        if self._own is not None:
+            facts = facts[self._own.mine(facts)]
+        # Facts that have held before are reported from the first element of the streams on, whatever it says.
+        if self._first is None and mine.any():
+            self._first = batch.time[mine].item(0)
         self._waiting = self._in_order(np.concatenate([self._waiting, facts])) if len(self._waiting) else facts
         if self._every_instant and None in self._steps:
             self._instants = np.union1d(self._instants, batch.time[mine])

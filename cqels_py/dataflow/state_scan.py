@@ -77,8 +77,8 @@ class StateScan(SharedSource):
         self._routed, self._chunks = None, ()
 
     def keep_to(self, cell: Sequence[Coordinate]) -> None:
-        """Rules are not divided."""
-        raise AssertionError(cell)
+        """The rules leave facts to other parts that these need."""
+        self.rules.keep_to(cell)
 
     def live_ids(self) -> Iterator[Ids]:
         yield from self.rules.live_ids()

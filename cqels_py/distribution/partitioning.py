@@ -7,6 +7,7 @@ variable, rows that are compared with each other have the same value of it.
 
 from __future__ import annotations
 
+from cqels_py.distribution.rule_keys import state_keys
 from cqels_py.event_time.windows import Measure
 from cqels_py.plan.nodes import (
     ChangelogRead,
@@ -37,6 +38,8 @@ from cqels_py.plan.nodes import (
     is_variable,
     partition_variables,
 )
+from cqels_py.plan.temporal_rules import PlannedRules
+from cqels_py.plan.traverse import states_of
 
 
 def variables_of(scan: Scan) -> frozenset[str]:
@@ -52,13 +55,30 @@ def global_window(plan: Plan) -> str | None:
     return None
 
 
-def obstacle(node: Node, variable: str) -> str | None:
-    """Why a node's mappings cannot be partitioned by a variable; None: they can."""
+def obstacle(node: Node, variable: str, rules: PlannedRules | None = None) -> str | None:
+    """Why a node's mappings cannot be partitioned by a variable; None: they can. `rules`: of its STATEs."""
     try:
-        divided = _Division(variable).divides(node)
+        divided = _Division(variable, node, rules).divides(node)
         return None if divided else f"?{variable} is in no triple pattern over a stream"
     except _Undivided as reason:
         return str(reason)
+
+
+def follows_changes(node: Node) -> bool:
+    """Do a node's mappings all follow from elements of streams? Others are there from the first tick on."""
+    match node:
+        case Scan() | MatchRows() | EventRows() | CountedJoin() | StateRows() | ChangelogRead():
+            return True
+        case StaticScan() | GraphNames() | Rows() | Once():
+            return False
+        case JoinAll(inputs=inputs) | FactorisedGroups(inputs=inputs):
+            return any(map(follows_changes, inputs))
+        case UnionRows(inputs=inputs):
+            return all(map(follows_changes, inputs))
+        case Negate(left=left):
+            return follows_changes(left)
+        case _:
+            return follows_changes(node.input)
 
 
 class _Undivided(Exception):
@@ -68,8 +88,10 @@ class _Undivided(Exception):
 class _Division:
     """The nodes that a variable partitions. `_shared`: answers for shared sub-plans, each found once."""
 
-    def __init__(self, variable: str) -> None:
+    def __init__(self, variable: str, root: Node, rules: PlannedRules | None) -> None:
         self._variable = variable
+        self._root = root
+        self._rules = rules
         self._shared: dict[int, bool] = {}
 
     def divides(self, node: Node) -> bool:
@@ -89,7 +111,8 @@ class _Division:
                     raise _Undivided(f"?{variable} may be unbound")
                 return variable in variables
             case StateRows():
-                raise _Undivided("its rules are not divided")
+                self._check_rules()
+                return True
             case MatchRows():
                 if reason := _match_obstacle(node, variable):
                     raise _Undivided(reason)
@@ -128,6 +151,13 @@ class _Division:
                 if reason := _mixes(node, variable):
                     raise _Undivided(reason)
                 return True
+
+    def _check_rules(self) -> None:
+        """Raises _Undivided if the rules need facts of other values."""
+        assert self._rules is not None
+        keys = state_keys(self._rules, states_of(self._root), self._variable)
+        if isinstance(keys, str):
+            raise _Undivided(keys)
 
     def _joins(self, node: JoinAll | FactorisedGroups, inputs: tuple[Node, ...]) -> bool:
         variable = self._variable

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from cqels_py.distribution.hypercube import HypercubeShares, shares_for
-from cqels_py.distribution.partitioning import global_window, obstacle, variables_of
+from cqels_py.distribution.partitioning import follows_changes, global_window, obstacle, variables_of
+from cqels_py.distribution.rule_keys import fact_patterns
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.nodes import (
     ChangelogRead,
@@ -38,7 +39,7 @@ from cqels_py.plan.nodes import (
     VolatileColumn,
 )
 from cqels_py.plan.order import expires_fifo, is_timed
-from cqels_py.plan.traverse import nodes_of, scans_of
+from cqels_py.plan.traverse import nodes_of, scans_of, states_of
 from cqels_py.planner.rows import without_ids
 
 _Unary: TypeAlias = FilterRows | ExtendRows | ProjectRows | DistinctRowsOf | GroupRows | TopRows | NumberRows
@@ -78,9 +79,7 @@ def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
             f"{names}: another value each time, and Spark, which repeats a micro-batch after a failure, could not deliver the same "
             "results again: run the query without Spark, or give each result a name of its terms, as IRI(CONCAT(…))"
         )
-    reason = global_window(plan) or ("" if any(scans_of(plan.root)) else "no triple pattern is over a stream")
-    if plan.rules is not None:
-        reason = "its rules are not divided"
+    reason = global_window(plan) or _unread(plan) or _with_ticks_of_its_own(plan)
     if partitions == 1 or reason:
         return (PlannedStage(plan.root, 1, reason=reason),)
     cuts = [cut for cut in _cuts(plan, partitions) if cut.shares.axes]
@@ -89,6 +88,21 @@ def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
     best = min(cuts, key=lambda cut: cut.shares.load)
     first = PlannedStage(best.below, best.shares.cells, best.shares)
     return (first,) if best.above is None else (first, *_later(plan, best.above, partitions))
+
+
+def _unread(plan: Plan) -> str:
+    return "" if any(scans_of(plan.root)) or states_of(plan.root) else "no triple pattern is over a stream"
+
+
+def _with_ticks_of_its_own(plan: Plan) -> str:
+    """Why parts whose rules say something at instants of their own would have other results; empty: they would not."""
+    if plan.rules is None:
+        return ""
+    if any(map(is_timed, nodes_of(plan.root))):
+        return "NOW is evaluated whenever the rules of any part say something"
+    if not follows_changes(plan.root):
+        return "results that no STATE is needed for come with the first of all parts"
+    return ""
 
 
 def reports_at_boundaries(plan: Plan) -> bool:
@@ -110,7 +124,7 @@ class _Cut:
 
 def _cuts(plan: Plan, partitions: int) -> Iterator[_Cut]:
     """Where the plan might be cut, from its root down."""
-    if (reach := _delivered(plan)) is not None:
+    if (reach := _delivered(plan)) is not None and not _needs_common_ticks(plan):
         yield _Cut(_shares(plan, plan.root, partitions, reach), plan.root, None)
     chain, bottom = _chain(plan.root)
     for length in range(len(chain) + 1):
@@ -148,11 +162,14 @@ def _exchanged(plan: Plan, above: _Chain, below: Node) -> tuple[Node, Node]:
 def _shares(plan: Plan, node: Node, partitions: int, among: frozenset[str] | None = None) -> HypercubeShares:
     """Shares of variables that partition the node's mappings."""
     patterns = list(dict.fromkeys((plan.windows[s.window].stream, s.pattern, variables_of(s)) for s in scans_of(node)))
-    names = dict.fromkeys(name for _, pattern, _ in patterns for name in pattern if name[0] == "?")
-    usable = [name[1:] for name in names if (among is None or name[1:] in among) and obstacle(node, name[1:]) is None]
+    states = states_of(node)
+    names = dict.fromkeys(name[1:] for _, pattern, _ in patterns for name in pattern if name[0] == "?")
+    names |= dict.fromkeys(name for state in states for name in state.variables)
+    usable = [name for name in names if (among is None or name in among) and obstacle(node, name, plan.rules) is None]
     # Preferred: variables of the results, as equal results are then in one part and need no other stage.
     usable.sort(key=lambda name: name not in plan.variables)
-    return shares_for([variables for _, _, variables in patterns], partitions, usable)
+    facts = [each.variables for each in fact_patterns(plan.rules, states, usable)]
+    return shares_for([*(variables for _, _, variables in patterns), *facts], partitions, usable)
 
 
 def _delivered(plan: Plan) -> frozenset[str] | None:
@@ -168,14 +185,22 @@ def _delivered(plan: Plan) -> frozenset[str] | None:
     return frozenset(plan.variables)
 
 
+def _needs_common_ticks(plan: Plan) -> bool:
+    """Are results told, or ordered, by ticks of other parts, too? Parts of rules have ticks of their own, where these say something;
+    a later stage has those of all parts."""
+    return plan.rules is not None and (plan.output == "RSTREAM" or bool(plan.windows))
+
+
 def _undivided(plan: Plan) -> str:
     """Why a plan's state is in one part: the obstacles to partitioning by the variables of most patterns."""
     _, bottom = _chain(plan.root)
     patterns = [variables_of(scan) for scan in scans_of(bottom)]
+    patterns += [frozenset(state.variables) for state in states_of(bottom)]
     names = dict.fromkeys(name for pattern in patterns for name in sorted(pattern))
     most = max((sum(name in pattern for pattern in patterns) for name in names), default=0)
     first = [name for name in names if sum(name in pattern for pattern in patterns) == most]
-    reasons = [obstacle(joined(bottom) if isinstance(bottom, FactorisedGroups) else bottom, name) for name in first]
+    node = joined(bottom) if isinstance(bottom, FactorisedGroups) else bottom
+    reasons = [obstacle(node, name, plan.rules) for name in first]
     return "; ".join(dict.fromkeys(reason for reason in reasons if reason)) or "its patterns have no variables"
 
 

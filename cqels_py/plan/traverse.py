@@ -52,6 +52,11 @@ def scans_of(node: Node) -> Iterator[Scan]:
             yield from _scans_of_events((each.event,))
 
 
+def states_of(node: Node) -> tuple[StateRows, ...]:
+    """The STATEs in a plan's node."""
+    return tuple(each for each in nodes_of(node) if isinstance(each, StateRows))
+
+
 def _scans_of_events(events: tuple[PlannedEvent, ...]) -> Iterator[Scan]:
     for event in events:
         for pattern in event.patterns:

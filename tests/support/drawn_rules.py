@@ -117,6 +117,57 @@ def draw_with_negation(seed: int) -> DrawnProgram:
     return DrawnProgram(tuple(rules), tuple(facts), UNTIL)
 
 
+@dataclass
+class _KeyedDrawing(_Drawing):
+    """Atoms in rules have X in the column of their predicate in `keys`, or without one no X."""
+
+    keys: dict[str, int | None]
+
+    def atom(self, name: str, terms: tuple[str, ...]) -> str:
+        if "X" not in terms:
+            return super().atom(name, terms)
+        others, key = tuple(term for term in terms if term != "X"), self.keys[name]
+        return self.atom_of(
+            name, tuple("X" if c == key else self.random.choice(others) for c in range(self.widths[name]))
+        )
+
+    def literal(self) -> str:
+        found = super().literal()
+        return found if "X" in found.rpartition("Since")[2] else f"{found},{self.atom('A', VARIABLES)}"
+
+    def rule(self) -> str:
+        body = [self.literal() for _ in range(self.random.choice((1, 1, 2)))]
+        bound = tuple(v for v in VARIABLES if any(v in each.rpartition("Since")[2] for each in body))
+        spans = "".join(f"Boxplus{self.interval(unbounded=True)}" for _ in range(self.random.choice((0, 1, 1, 2))))
+        return f"{spans}{self.atom(self.random.choice('PQR'), (*bound, *bound, 'a'))}:-{','.join(body)}"
+
+    def negation(self, name: str) -> str:
+        """A rule with NOT, whose head is of a predicate that no other rule is about."""
+        absent = self.random.choice("PQRAB")
+        terms = [self.random.choice("XYZ") if c != self.keys[absent] else "X" for c in range(self.widths[absent])]
+        body = [self.prefixed(), f"Diamondminus{self.interval()}{self.atom('A', VARIABLES)}"]
+        bound = {v for v in VARIABLES if any(v in each for each in body)}
+        body += [self.atom_of("B", (v,) if self.widths["B"] == 1 else (v, v)) for v in terms if v not in bound]
+        return f"{name}(X):-{','.join(body)},Not{self.atom_of(absent, tuple(terms))}"
+
+
+def draw_keyed(seed: int) -> DrawnProgram:
+    """As `draw_with_negation`, of rules whose atoms have one variable in common; with even seeds B has it not."""
+    random = Random(seed)
+    widths = {name: random.choice((1, 1, 1, 2)) for name in "ABPQR"}
+    keys: dict[str, int | None] = {name: random.randrange(width) for name, width in widths.items()}
+    if seed % 2 == 0:
+        keys["B"] = None
+    drawing = _KeyedDrawing(random, widths, keys)
+    rules = [drawing.rule() for _ in range(random.choice((1, 2, 3)))]
+    rules += [drawing.negation("N") for _ in range(random.choice((0, 1)))]
+    facts = []
+    for _ in range(random.choice((8, 14, 20))):
+        time = random.randrange(2 * UNTIL) / 2
+        facts.append(f"{drawing.atom(random.choice('AABBP'), CONSTANTS)}@[{time:g},{time:g}]")
+    return DrawnProgram(tuple(rules), tuple(facts), UNTIL)
+
+
 _INTERVAL = re.compile(r"(Boxplus|Boxminus|Diamondminus|Since)([\[(])([\d.]+)(?:,([\d.]+|inf))?([\])])")
 _OPERATORS = {"Boxplus": "FOR", "Boxminus": "ALWAYS", "Diamondminus": "SOMETIME", "Since": "SINCE"}
 

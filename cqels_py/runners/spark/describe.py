@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cqels_py.distribution.hypercube import HypercubeShares
 from cqels_py.distribution.partitioning import variables_of
+from cqels_py.distribution.rule_keys import FactPattern, fact_patterns
 from cqels_py.distribution.stages import PlannedStage, received_by, stages_of
 from cqels_py.plan.nodes import (
     ChangelogRead,
@@ -21,7 +22,7 @@ from cqels_py.plan.nodes import (
     TopRows,
     inputs_of,
 )
-from cqels_py.plan.traverse import scans_of
+from cqels_py.plan.traverse import scans_of, states_of
 from cqels_py.runners.spark.folder import PartLoad
 
 _PLACES = ("subject", "predicate", "object")
@@ -48,6 +49,8 @@ def _first(plan: Plan, stage: PlannedStage, partitions: int) -> Iterator[str]:
     of = f" of {partitions}" if stage.parts < partitions else ""
     yield f"the state is partitioned by {_axes(stage.shares)}: {_counted(stage.parts, 'partition')}{of}"
     yield from dict.fromkeys(_route(plan, scan, stage.shares) for scan in scans_of(stage.root))
+    facts = fact_patterns(plan.rules, states_of(stage.root), [name for name, _ in stage.shares.axes])
+    yield from (_facts(plan, each, stage.shares) for each in facts)
     if stage.shares.replication > 1:
         yield (
             f"if equally many triples match each pattern there are {float(stage.shares.replication):.3g} copies of a triple, and "
@@ -64,10 +67,21 @@ def _axes(shares: HypercubeShares) -> str:
 def _route(plan: Plan, scan: Scan, shares: HypercubeShares) -> str:
     stream = plan.streams[plan.windows[scan.window].stream]
     places = [_PLACES[scan.pattern.index(f"?{name}")] for name, _ in shares.axes if f"?{name}" in scan.pattern]
-    copies = shares.copies(variables_of(scan))
-    which = "every partition" if not places else "the partition" if copies == 1 else f"the {copies} partitions"
-    of = f" of their {' and '.join(places)}" if places else ""
-    return f"<{stream}>: triples {' '.join(scan.pattern)} go to {which}{of}"
+    return f"<{stream}>: triples {' '.join(scan.pattern)} go to {_where(places, shares.copies(variables_of(scan)))}"
+
+
+def _facts(plan: Plan, facts: FactPattern, shares: HypercubeShares) -> str:
+    places = [_PLACES[place] for _, place in facts.keys]
+    where = _where(places, shares.copies(facts.variables))
+    return f"<{plan.streams[facts.stream]}>: facts {' '.join(facts.pattern)} go to {where}"
+
+
+def _where(places: Sequence[str], copies: int) -> str:
+    """`places`: the positions of a triple that say where it belongs."""
+    if not places:
+        return "every partition"
+    which = "the partition" if copies == 1 else f"the {copies} partitions"
+    return f"{which} of their {' and '.join(places)}"
 
 
 def _later(number: int, before: PlannedStage, stage: PlannedStage) -> Iterator[str]:

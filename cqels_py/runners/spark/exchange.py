@@ -3,7 +3,8 @@ to those of the next.
 
 All partitions of a stage have the same ticks, as each gets the times of all elements. So changes of different
 partitions are combined by the numbers of their ticks. The ticks themselves, also those without changes, come from one
-of the partitions.
+of the partitions. Only rules have ticks at which other partitions have none, after all others of their instants: all
+partitions then send theirs, and the n-th ticks of an instant are one.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The input of one partition from one partition of the stage before. `ticks`: None from all but one of them."""
+    """The input of one partition from one partition of the stage before. `ticks`: None where another one sends the same."""
 
     ticks: Ticks | None
     delta: Delta
@@ -78,6 +79,27 @@ def received(parts: Sequence[Changes], width: int, dictionary: Dictionary) -> Ch
     partition's dictionary."""
     for changes in parts:
         learn(changes.ids, changes.texts, changes.offsets, dictionary)
-    (ticks,) = (changes.ticks for changes in parts if changes.ticks is not None)
-    together = concatenate([changes.delta for changes in parts], width)
+    ticks, *others = (changes.ticks for changes in parts if changes.ticks is not None)
+    deltas = [changes.delta for changes in parts]
+    if others:
+        ticks, deltas = _with_common_ticks(parts)
+    together = concatenate(deltas, width)
     return Changelog(ticks, together.take(np.argsort(together.tick, kind="stable")))
+
+
+def _with_common_ticks(parts: Sequence[Changes]) -> tuple[Ticks, list[Delta]]:
+    """The ticks of all partitions, and the changes of each at these. Every partition has sent its ticks."""
+    ticks = [changes.ticks for changes in parts if changes.ticks is not None]
+    assert len(ticks) == len(parts)
+    ranks = [np.arange(len(each)) - np.searchsorted(each.time, each.time) for each in ticks]
+    times, ranked = np.concatenate([each.time for each in ticks]), np.concatenate(ranks)
+    order = np.lexsort((ranked, times))
+    times, ranked = times[order], ranked[order]
+    new = np.ones(len(times), np.bool_)
+    new[1:] = (np.diff(times) != 0) | (np.diff(ranked) != 0)
+    times = times[new]
+    deltas = []
+    for changes, own, rank in zip(parts, ticks, ranks, strict=True):
+        place = (np.searchsorted(times, own.time) + rank).astype(np.int32)
+        deltas.append(Delta(place[changes.delta.tick], changes.delta.sign, changes.delta.columns))
+    return Ticks(times, any(each.first for each in ticks), max(each.known_through for each in ticks)), deltas

@@ -88,13 +88,22 @@ class Rendered:
 
 
 class Handover:
-    """Collects the changelog of a stage as rows for the partitions of the next one."""
+    """Collects the changelog of a stage as rows for the partitions of the next one. `own_ticks`: its parts have different ticks."""
 
-    def __init__(self, dictionary: Dictionary, changelog: ChangelogOutput, exchange: Exchange, part: int) -> None:
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        changelog: ChangelogOutput,
+        exchange: Exchange,
+        part: int,
+        *,
+        own_ticks: bool = False,
+    ) -> None:
         self._dictionary = dictionary
         self._changelog = changelog
         self._exchange = exchange
         self._part = part
+        self._sends_ticks = own_ticks or part == 0
         self.wanted = True
 
     def deliver(self, batch: ResultBatch) -> None:
@@ -110,7 +119,7 @@ class Handover:
         changelog = self._changelog.fetch()
         if not self.wanted:
             return []
-        changes = sent(changelog, self._exchange, self._dictionary, with_ticks=self._part == 0)
+        changes = sent(changelog, self._exchange, self._dictionary, with_ticks=self._sends_ticks)
         return [routed_rows(self._part, [each.pack() for each in changes])]
 
 
@@ -175,11 +184,15 @@ class LaterState:
     rows: int = 0
     delivered: int = 0
     collect_at: int = _COLLECT_FROM
+    ticked: bool = False
 
     def take(self, slice_data: list[bytes], *, final: bool, in_order: bool) -> None:
         changes = received([Changes.unpack(data) for data in slice_data], self.width, self.dictionary)
         self.rows += len(changes.delta)
-        for batch in self.dataflow.receive(changes.ticks, changes.delta):
+        # The first tick of a partition of the stage before need not be the first of all.
+        ticks = replace(changes.ticks, first=not self.ticked)
+        self.ticked = self.ticked or len(ticks) > 0
+        for batch in self.dataflow.receive(ticks, changes.delta):
             self.delivered += len(batch)
             self.results.deliver(batch)
         self._release_terms()

@@ -7,7 +7,7 @@ them at the same ticks as on one machine; but only the triples that it owns, as 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -20,9 +20,10 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, empty_elements, take_elements
 from cqels_py.dataflow.ownership import owner_of, strides
 from cqels_py.dictionary import Dictionary
+from cqels_py.distribution.rule_keys import fact_patterns
 from cqels_py.errors import RunError
-from cqels_py.plan.nodes import GRAPH, Node, Plan, is_variable
-from cqels_py.plan.traverse import scans_of
+from cqels_py.plan.nodes import GRAPH, Node, PatternText, Plan, is_variable
+from cqels_py.plan.traverse import scans_of, states_of
 from cqels_py.terms.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 
 EVERYWHERE = 0
@@ -86,19 +87,38 @@ def routing_of(plan: Plan, root: Node, axes: Sequence[tuple[str, int]], parts: i
     partition."""
     if not axes:
         return Routing(parts, ())
-    routes = []
-    for scan in scans_of(root):
-        constants = [0 if is_variable(text) else dictionary.encode_one(text) for text in scan.pattern]
-        mine, others = [], []
-        for (name, share), stride in zip(axes, strides(axes), strict=True):
-            if f"?{name}" in scan.pattern:
-                mine.append((scan.pattern.index(f"?{name}"), share, stride))
-            else:
-                others.append([place * stride for place in range(share)])
-        copies = tuple(map(sum, product(*others)))
-        stream = plan.windows[scan.window].stream
-        routes.append(Route(stream, tuple(constants), tuple(mine), copies))
+    facts = fact_patterns(plan.rules, states_of(root), [name for name, _ in axes])
+    routes = [
+        *(
+            _route(plan.windows[scan.window].stream, scan.pattern, _first_positions(scan.pattern), axes, dictionary)
+            for scan in scans_of(root)
+        ),
+        *(_route(each.stream, each.pattern, dict(each.keys), axes, dictionary) for each in facts),
+    ]
     return Routing(parts, tuple(dict.fromkeys(routes)))
+
+
+def _first_positions(pattern: PatternText) -> dict[str, int]:
+    """By variable."""
+    return {text[1:]: place for place, text in reversed([*enumerate(pattern)]) if is_variable(text)}
+
+
+def _route(
+    stream: int,
+    pattern: PatternText,
+    positions: Mapping[str, int],
+    axes: Sequence[tuple[str, int]],
+    dictionary: Dictionary,
+) -> Route:
+    """`positions`: those of variables."""
+    constants = [0 if is_variable(text) else dictionary.encode_one(text) for text in pattern]
+    mine, others = [], []
+    for (name, share), stride in zip(axes, strides(axes), strict=True):
+        if name in positions:
+            mine.append((positions[name], share, stride))
+        else:
+            others.append([place * stride for place in range(share)])
+    return Route(stream, tuple(constants), tuple(mine), tuple(map(sum, product(*others))))
 
 
 @dataclass(frozen=True, slots=True)
