@@ -13,7 +13,7 @@ from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
-from cqels_py.distribution.rule_keys import CLASS, given_predicates
+from cqels_py.distribution.rule_keys import CLASS, TYPE, given_predicates
 from cqels_py.errors import RunError
 from cqels_py.event_time.windows import Points
 from cqels_py.kernels.rules import records
@@ -23,7 +23,6 @@ from cqels_py.plan.temporal_rules import PlannedRules, RuleProgram
 from cqels_py.state.temporal_rules import RuleState, RuleTables
 
 Int64 = npt.NDArray[np.int64]
-_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 _MOST_STEPS = 100_000_000
 
 
@@ -33,7 +32,7 @@ class FactPatterns:
     def __init__(self, program: RuleProgram, dictionary: Dictionary) -> None:
         named = [(program.predicates[n].name, n) for n in given_predicates(program)]
         self._width = program.width
-        self.type = dictionary.encode_one(_TYPE)
+        self.type = dictionary.encode_one(TYPE)
         self._classes = _by_id(
             [(dictionary.encode_one(f"<{name.removeprefix(CLASS)}>"), n) for name, n in named if name.startswith(CLASS)]
         )

@@ -26,7 +26,7 @@ from cqels_py.plan.temporal_rules import PlannedRules, RuleProgram, RuleRow
 
 CLASS = "a "
 """The predicate of `?x a <c>` begins with this."""
-_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def fact_patterns(
         predicate = rules.program.predicates[number]
         is_class = predicate.name.startswith(CLASS)
         name = f"<{predicate.name.removeprefix(CLASS)}>"
-        pattern = ("?s", _TYPE, name) if is_class else ("?s", name, "?o")
+        pattern = ("?s", TYPE, name) if is_class else ("?s", name, "?o")
         choices: list[list[tuple[tuple[str, int], ...]]] = [
             [()] if number in keys.everywhere else [((name, 2 * column),) for column in sorted(keys.columns[number])]
             for name, keys in by_variable

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cqels_py.distribution.hypercube import HypercubeShares
 from cqels_py.distribution.partitioning import variables_of
-from cqels_py.distribution.rule_keys import FactPattern, fact_patterns
+from cqels_py.distribution.rule_keys import TYPE, FactPattern, fact_patterns
 from cqels_py.distribution.stages import PlannedStage, received_by, stages_of
 from cqels_py.plan.nodes import (
     ChangelogRead,
@@ -73,7 +73,9 @@ def _route(plan: Plan, scan: Scan, shares: HypercubeShares) -> str:
 def _facts(plan: Plan, facts: FactPattern, shares: HypercubeShares) -> str:
     places = [_PLACES[place] for _, place in facts.keys]
     where = _where(places, shares.copies(facts.variables))
-    return f"<{plan.streams[facts.stream]}>: facts {' '.join(facts.pattern)} go to {where}"
+    subject, predicate, object_ = facts.pattern
+    pattern = f"{subject} {'a' if predicate == TYPE else predicate} {object_}"
+    return f"<{plan.streams[facts.stream]}>: facts {pattern} go to {where}"
 
 
 def _where(places: Sequence[str], copies: int) -> str:
