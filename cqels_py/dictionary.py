@@ -105,10 +105,15 @@ class Dictionary:
         self._documents += 1
         return self._documents
 
-    def number_documents_anew(self) -> None:
-        """Give the next document the first number again: for sources that are opened again, in the order of the first time, so that
+    @property
+    def documents(self) -> int:
+        """The last number of a document."""
+        return self._documents
+
+    def number_documents_after(self, number: int) -> None:
+        """Give the next document the number after this one: for data that are read again, in the order of the first time, so that
         their blank nodes get the same ids."""
-        self._documents = 0
+        self._documents = number
 
     def encode(
         self, terms: Sequence[str | None], *, scope: int = 0, scopes: npt.NDArray[np.int64] | None = None

@@ -16,7 +16,8 @@ class ResultBatch:
 
     `time` (n): the tick's time in microseconds. `sign` (n): +1 or -1. `columns`: one id column (n) for each of `variables`;
     unbound is 0. An ASK query has the one column "boolean". `tick` (n): the tick's number within the step that made the results;
-    a batch has all of a tick's results or none. None: results of the same time are of the same tick.
+    a batch has all of a tick's results or none. None: results of the same time are of the same tick. `number`: that of the first
+    result among all of its query, from 1; 0 until it has one.
     """
 
     variables: tuple[str, ...]
@@ -24,6 +25,7 @@ class ResultBatch:
     sign: npt.NDArray[np.int8]
     columns: tuple[Ids, ...]
     tick: npt.NDArray[np.int32] | None = None
+    number: int = 0
 
     def __len__(self) -> int:
         return len(self.time)
@@ -33,11 +35,12 @@ def last_rows(batch: ResultBatch, count: int) -> ResultBatch:
     """The last results of a batch, 1 or more."""
     tick = None if batch.tick is None else batch.tick[-count:]
     columns = tuple(column[-count:] for column in batch.columns)
-    return ResultBatch(batch.variables, batch.time[-count:], batch.sign[-count:], columns, tick)
+    number = batch.number + len(batch) - count
+    return ResultBatch(batch.variables, batch.time[-count:], batch.sign[-count:], columns, tick, number)
 
 
 def detached(batch: ResultBatch) -> ResultBatch:
     """The batch in arrays of its own: a view would keep the whole buffer of its step alive."""
     tick = None if batch.tick is None else batch.tick.copy()
     columns = tuple([column.copy() for column in batch.columns])
-    return ResultBatch(batch.variables, batch.time.copy(), batch.sign.copy(), columns, tick)
+    return ResultBatch(batch.variables, batch.time.copy(), batch.sign.copy(), columns, tick, batch.number)

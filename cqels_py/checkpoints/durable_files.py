@@ -43,3 +43,23 @@ def cut(path: Path, length: int) -> None:
     with path.open("r+b") as file:
         file.truncate(length)
         os.fsync(file.fileno())
+
+
+def create(path: Path, data: bytes) -> int:
+    """Make a file, also in the place of another one, with this synced content; returns a descriptor to append to it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    append(descriptor, data)
+    sync(descriptor)
+    return descriptor
+
+
+def append(descriptor: int, data: bytes) -> None:
+    """Write at the end of a file; after an error a part of the data may be there."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def sync(descriptor: int) -> None:
+    """Sync the content and the length of a file."""
+    os.fsync(descriptor)

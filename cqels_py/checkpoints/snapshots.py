@@ -21,11 +21,12 @@ _LOCK = "lock"
 
 
 class Snapshots:
-    """Numbered snapshots in a store. `damaged`: messages about those that `load` passed over."""
+    """Numbered snapshots in a store. `loaded`: the number of the one that `load` returned; `damaged`: messages about others."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.damaged: list[str] = []
+        self.loaded: int | None = None
 
     def numbers(self) -> list[int]:
         """The numbers of the snapshots, in order."""
@@ -37,6 +38,7 @@ class Snapshots:
         for number in reversed(numbers):
             try:
                 state = from_bytes(self._store.get(_named(number)))
+                self.loaded = number
                 for later in numbers[numbers.index(number) + 1 :]:
                     # Otherwise it would count as one of the last two.
                     self._store.delete(_named(later))
@@ -47,13 +49,16 @@ class Snapshots:
             raise StorageError(f"no snapshot can be read: {'; '.join(self.damaged)}. To start again, remove the folder")
         return None
 
-    def save(self, state: State) -> None:
-        """Write the next snapshot, then delete all but the last two."""
+    def save(self, state: State, number: int | None = None) -> int:
+        """Write the next snapshot, or that of this number, then delete all but the last two; returns its bytes."""
         numbers = self.numbers()
-        number = numbers[-1] + 1 if numbers else 0
-        self._store.put(_named(number), to_bytes(state))
+        if number is None:
+            number = numbers[-1] + 1 if numbers else 0
+        data = to_bytes(state)
+        self._store.put(_named(number), data)
         for old in [*numbers, number][:-_KEPT]:
             self._store.delete(_named(old))
+        return len(data)
 
 
 def _named(number: int) -> str:
@@ -67,12 +72,12 @@ def locked(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise UsageError(f"--checkpoint: cannot write {folder}: {error.strerror}") from None
+        raise UsageError(f"checkpoint: cannot write {folder}: {error.strerror}") from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError(f"--checkpoint: another process uses {folder}; wait until it has ended") from None
+            raise UsageError(f"checkpoint: another process or engine uses {folder}; wait until it has ended") from None
         yield
     finally:
         os.close(descriptor)

@@ -67,7 +67,7 @@ class Dataflow:
         self.plan = query
         self._limits = limits
         self._dictionary = dictionary
-        self._static = static
+        self.static = static
         self._values = DictionaryValues(dictionary, limits)
         self._cell = tuple(cell)
         if query.rules is not None:
@@ -113,7 +113,7 @@ class Dataflow:
             self.plan,
             self._dictionary,
             self._values,
-            self._static,
+            self.static,
             self.shared_scans,
             shares=self._shares,
             limits=self._limits,
@@ -226,7 +226,7 @@ class Dataflow:
             raise UsageError(
                 f"{self.plan.title} has rules, for which static data holds always: it cannot be replaced; register the query again"
             )
-        self._static = static
+        self.static = static
         builder = self._builder()
         for constant in self._constants:
             if isinstance(constant.node, plan.Once):
@@ -288,7 +288,7 @@ class Dataflow:
     def live_ids(self, visited: set[int] | None = None) -> Iterator[Ids]:
         """Arrays with every id that this query may still refer to, but for those of the sources in `visited`, which grows."""
         visited = set() if visited is None else visited
-        yield self._static.live_ids()
+        yield self.static.live_ids()
         for scan in _not_in(visited, self._scans):
             yield from scan.live_ids()
         for partition in _not_in(visited, self._partitions):

@@ -22,7 +22,7 @@ class StaticData:
         together = np.concatenate([np.asarray(q, np.int64).reshape(4, -1) for q in quads], axis=1) if quads else None
         self.quads: Ids = np.zeros((4, 0), np.int64) if together is None else np.unique(together, axis=1)
         named = np.concatenate([self.quads[3], np.asarray(names, np.int64)])
-        self._names: Ids = np.unique(named[named != 0])
+        self.names: Ids = np.unique(named[named != 0])
 
     def mappings(self, scan: StaticScan, constants: Sequence[int], graph: int | None) -> Ids:
         """(width, n) ids of a scan's variables. `constants`: ids of the pattern's terms, 0 for a variable.
@@ -48,11 +48,11 @@ class StaticData:
     def graphs(self, graph: int | None) -> Ids:
         """The names (1, m) of all named graphs, or (0, 1) if there is one of this name and (0, 0) if not."""
         if graph is None:
-            return self._names.reshape(1, -1)
-        return np.zeros((0, int(np.count_nonzero(self._names == graph))), np.int64)
+            return self.names.reshape(1, -1)
+        return np.zeros((0, int(np.count_nonzero(self.names == graph))), np.int64)
 
     def live_ids(self) -> Ids:
-        return np.concatenate([self.quads.reshape(-1), self._names])
+        return np.concatenate([self.quads.reshape(-1), self.names])
 
 
 def difference(old: Ids, new: Ids) -> Delta:

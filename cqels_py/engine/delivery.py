@@ -43,7 +43,8 @@ class Delivery:
         self._added = self._delivered = 0
 
     def deliver(self, batch: ResultBatch) -> None:
-        """Collect results of the current step."""
+        """Collect results of the current step, and number them."""
+        batch.number = self._added + 1
         self._batches.append(batch)
         self._added += len(batch.time)
         self._pending.add(self)
@@ -54,6 +55,19 @@ class Delivery:
     def fail(self, error: RunError) -> None:
         """The query has lost its state in the middle of the current step."""
         self._pending.failed.append((self, error))
+
+    @property
+    def count(self) -> int:
+        """The number of results so far, which is that of the last one."""
+        return self._added
+
+    def undelivered(self) -> list[ResultBatch]:
+        """Results that nobody has got yet."""
+        return list(self._batches)
+
+    def resume(self, count: int) -> None:
+        """So many results have been delivered earlier, by another process."""
+        self._added = self._delivered = count
 
     def is_behind(self) -> bool:
         """Are so many results undelivered that a thread which makes more must wait for the delivering thread?"""
@@ -88,6 +102,7 @@ class Delivery:
         # Check again after releasing the lock: another thread may have added results while it was held.
         while batches and self.lock.acquire(blocking=wait):
             try:
+                self._pending.inputs_kept()
                 while batches:
                     # It stays in `live_ids` until all subscribers have it.
                     self._give(batches[0])
@@ -121,8 +136,10 @@ class Delivery:
 class PendingDeliveries:
     """The queries with results of complete steps, and the threads in which subscribers are running."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs_kept: Callable[[], None] = lambda: None) -> None:
         self._deliveries: list[Delivery] = []
+        self.inputs_kept = inputs_kept
+        """To be called before results are handed out: what led to them is durable afterwards."""
         self.threads: set[int] = set()
         """The threads in which subscribers are running."""
         self.failed: list[tuple[Delivery, RunError]] = []

@@ -25,6 +25,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.clock_thread import INTERVAL, ClockThread
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
+from cqels_py.engine.durable import SYNC, Registration, opened
 from cqels_py.engine.options import CLOCK_AHEAD, CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, Options
 from cqels_py.engine.query import Query
 from cqels_py.engine.registered_rules import FACTS, NAMESPACE, RegisteredRules, read_rules, rule_set_of
@@ -130,6 +131,12 @@ class Engine:
     a line of JSON (`engine.rejects`); `statistics.rejected` counts them by stream and reason. Everything that it raises on purpose
     is a CqelsError.
 
+    `checkpoint`: a folder that keeps queries, their state and what is taken in; a new engine with the same folder and options goes
+    on from there, however the process ended. `register` then returns the query of that name with its state, results have the same
+    numbers, and `statistics.elements` says how many elements have been taken in. `durable` "sync": a call returns, and results are
+    delivered, when its input is on the disk; "batch": likewise, with one sync for the calls of 2 milliseconds; "off": at once, and a
+    failure of the machine, not of the process, may lose the last ones. Elements that wait for a `batch` are not kept yet.
+
     Several threads may use an engine: their calls come one after the other, each as a whole. Subscribers are called when a step is
     complete, by the thread whose call made the results, and other threads can push meanwhile. If they make results for a query
     whose subscriber is still running, its thread delivers these too, in order. `statistics` and `Query.results` never wait for
@@ -155,6 +162,8 @@ class Engine:
         clock: str = EVENTS,
         clock_delay: int = CLOCK_DELAY,
         idle: int = IDLE,
+        checkpoint: str | Path | None = None,
+        durable: str = SYNC,
     ) -> None:
         options = Options(
             lateness,
@@ -209,6 +218,21 @@ class Engine:
         """So many of them, the first ones, wait for the boundary of STEP windows, and have been counted."""
         self._elements = 0
         self._merged: TimeMerge | None = None
+        decisive = {
+            "lateness": lateness,
+            "lateness_of": dict(lateness_of or {}),
+            "ahead": ahead,
+            "clock": clock,
+            "blank_nodes": blank_nodes,
+            "max_text": max_text,
+        }
+        if checkpoint is not None and rejects is not None:
+            raise UsageError(
+                "rejects is a file that is written anew, and an engine with a checkpoint goes on: leave one out"
+            )
+        self._inputs = opened(self, checkpoint, durable, decisive)
+        self._pending.inputs_kept = self._inputs.sync
+        self._inputs.begin()
         self._clock_thread = None if self._clock is None else ClockThread(self)
         use(self)
 
@@ -245,6 +269,7 @@ class Engine:
         entailment: str | None = None,
         guarantee: bool = False,
         rules: RegisteredRules | None = None,
+        name: str | None = None,
     ) -> Query:
         """Register a query, by its text or compiled (`engine.compile`); it sees elements that are pushed from now on.
 
@@ -252,13 +277,19 @@ class Engine:
         named graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees triples inferred from the
         classes and properties of the static default graph. `guarantee`: the matches of MATCH are found with a delay that depends on
         their length alone, and an event takes steps by the logarithm of what WITHIN holds; where that cannot be, the query is
-        refused. `rules`: those of `register_rules` that STATE asks, for a text without RULES. Raises
-        QuerySyntaxError, UnsupportedQuery, DataError.
+        refused. `rules`: those of `register_rules` that STATE asks, for a text without RULES. `name`: by which an engine with a
+        checkpoint knows the query after a restart (without it by its text): that one is returned, with its static data and its state
+        (`query.restored`). Raises QuerySyntaxError, UnsupportedQuery, DataError.
         """
         if self._pending.is_here():
             raise _called_by_subscriber("register")
-        self._steps.check_open()
         check_entailment(entailment)
+        asked = Registration.of(
+            text, name, source, changelog=changelog, entailment=entailment, guarantee=guarantee, rules=rules
+        )
+        if (restored := self._inputs.restored(asked)) is not None:
+            return restored
+        self._steps.check_open()
         graphs = graphs_by_name(static_graphs)
         compiled = compile_query(
             text,
@@ -270,10 +301,12 @@ class Engine:
         )
         compiled.check_memory(source)
         # Beside the running engine: other threads can push meanwhile.
-        has_static = static != () or graphs or compiled.static_graphs
+        self._prepare(compiled, asked, has_static=bool(static != () or graphs or compiled.static_graphs))
+        return self._register(compiled, static, graphs, asked)
+
+    def _prepare(self, compiled: CompiledQuery, asked: Registration, *, has_static: bool) -> None:
         reading = [*calls_to_read("arrow"), *(calls_to_read("nq") if has_static else ())]
-        prepare([*calls_of(compiled.plan, rewritten=entailment is not None), *reading])
-        return self._register(compiled, static, graphs, entailment, source)
+        prepare([*calls_of(compiled.plan, rewritten=asked.entailment is not None), *reading])
 
     def register_rules(
         self,
@@ -302,22 +335,25 @@ class Engine:
         compiled: CompiledQuery,
         static: Iterable[StaticSource] | StaticSource,
         static_graphs: Mapping[str, StaticSource] | None,
-        entailment: str | None,
-        source: str | None,
+        asked: Registration,
     ) -> Query:
         self._steps.check_open()
         self.flush()
         self._registry.streams.check_time_predicates(compiled.plan)
         data = load_static_data(compiled.plan, static, static_graphs, self.dictionary, self._options.contexts)
-        if entailment is not None:
-            compiled = compile_query(compiled, source=source, ontology=ontology_of(data, self.dictionary))
+        return self._register_with(compiled, data, asked)
+
+    def _register_with(self, compiled: CompiledQuery, data: StaticData, asked: Registration) -> Query:
+        if asked.entailment is not None:
+            compiled = compile_query(compiled, source=asked.source, ontology=ontology_of(data, self.dictionary))
         limits = Limits(
             self._options.max_text, report_for(compiled.plan, self._reports.report), self._counters.add_no_numbers
         )
         dataflow = Dataflow(compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits)
-        query = Query(compiled, dataflow, self)
+        query = Query(compiled, dataflow, self, asked.name)
         try:
             self._registry.check_chaining(query)
+            self._inputs.registered(query, asked, data)
         except BaseException:
             dataflow.detach()
             raise
@@ -351,6 +387,7 @@ class Engine:
     def _connect(self, query: Query, stream: str) -> None:
         with self._lock:
             self._registry.connect(query, stream)
+            self._inputs.connected(query, stream)
             self._runner.queries = self._registry.running()
 
     def update_static(
@@ -397,6 +434,7 @@ class Engine:
 
     @undisturbed
     def _replace_static(self, query: Query, data: StaticData) -> None:
+        self._inputs.static_replaced(query, data)
         with self._steps:
             self._runner.update_static(self._queries[query], data)
 
@@ -415,6 +453,7 @@ class Engine:
         with self._lock:
             # A subscriber, or another thread, may have been faster.
             if query in self._queries:
+                self._inputs.unregistered(query)
                 query.close()
                 self._registry.remove(query)
                 self._runner.queries = self._registry.running()
@@ -454,7 +493,7 @@ class Engine:
                 return
             wrong, deliveries = self._evaluate(), self._pending.take()
         # Most elements of many streams have no results.
-        if deliveries or wrong or self._reports.due or self._pending.failed:
+        if deliveries or wrong or self._reports.due or self._pending.failed or self._inputs.keeps:
             self._deliver(deliveries, wrong)
 
     def _append(self, stream: str, texts: Sequence[bytes], time: int | None, graph: bytes | None) -> None:
@@ -484,6 +523,8 @@ class Engine:
         Then it has been counted, and its terms are looked up together with those of the others that wait.
         """
         if len(self._pushed) != self._ready + 1 or self._ready >= MOST_UNENCODED or self._reports.due:
+            return False
+        if self._inputs.keeps:
             return False
         last = self._pushed[-1]
         if last.time is None or last.graph is not None or not are_plain(last.texts):
@@ -544,6 +585,7 @@ class Engine:
         # In the middle of a step none waits.
         with self._lock:
             if self._runner.is_waiting:
+                self._inputs.waiting_processed()
                 with self._steps:
                     self._runner.process_waiting()
 
@@ -574,6 +616,7 @@ class Engine:
                 raise _called_by_subscriber("advance")
             self._check_room()
             wrong = self._evaluate()
+            self._inputs.advanced(time)
             with self._steps:
                 self._runner.advance(time)
             deliveries = self._pending.take()
@@ -590,6 +633,7 @@ class Engine:
             if merged is not None:
                 merged.advance(passed)
             if merged is None or merged.caught_up:
+                self._inputs.followed(passed)
                 with self._steps:
                     self._runner.follow(passed)
             if self._clock.jumps:
@@ -608,11 +652,13 @@ class Engine:
         if self._steps.ended is not None:
             return
         self._flush()
-        self._steps.ended = UsageError("the engine's streams have ended: make a new engine")
-        self._end_input()
+        self._end_input(ended=True)
         for query in list(self._known):
             query.delivery.commit()
         self.close()
+
+    def _end(self) -> None:
+        self._steps.ended = UsageError("the engine's streams have ended: make a new engine")
 
     def close(self) -> None:
         """Take in no more elements, and deliver nothing more. Results that wait can still be taken. A second call does nothing."""
@@ -623,10 +669,14 @@ class Engine:
         done(self)
         for query in list(self._known):
             query.close_sinks()
+        self._inputs.close()
         self._reports.close()
 
     @undisturbed
-    def _end_input(self, until: int | None = None) -> None:
+    def _end_input(self, until: int | None = None, *, ended: bool = False) -> None:
+        self._inputs.finished(until, ended=ended)
+        if ended:
+            self._end()
         with self._steps:
             self._runner.finish(until)
         self._deliver(self._pending.take())
@@ -706,6 +756,16 @@ class Engine:
             query.delivery.commit()
         if self._merged is not None:
             self._merged.commit()
+
+    @_in_turn
+    def checkpoint(self) -> None:
+        """Save the state of an engine that was made with `checkpoint`: a restart goes on from here, and takes less time.
+
+        It does so by itself whenever what was taken in since is more than the state. StorageError if that fails; then the former
+        state counts, with what came after it.
+        """
+        self._flush()
+        self._inputs.snapshot()
 
     def _read(
         self, merged: TimeMerge, second: ReadAhead | None, progress: Callable[[Statistics], None] | None, skip: int
@@ -830,6 +890,7 @@ class Engine:
     def _process(self, batch: ElementBatch) -> None:
         counters = self._counters
         late, ahead = counters.late, counters.ahead
+        self._inputs.elements(batch)
         with self._steps:
             self._runner.push(batch)
         if dropped := counters.late - late:
@@ -846,6 +907,7 @@ class Engine:
         `wrong`: errors of elements that were left out.
         """
         failures: list[BaseException] = []
+        self._inputs.sync()
         while deliveries:
             failures = self._pending.deliver(deliveries)
             if failures or not self._pushed:

@@ -23,7 +23,7 @@ from cqels_py.formats.scopes import explained
 from cqels_py.sinks.protocol import Sink
 from cqels_py.sinks.urls import sink_of
 from cqels_py.sources.static import StaticSource
-from cqels_py.validation import check_callable
+from cqels_py.validation import check_callable, whole
 
 Kind = TypeVar("Kind")
 
@@ -62,9 +62,14 @@ class Query:
     Several threads may use it, as they may use its engine.
     """
 
-    def __init__(self, compiled: CompiledQuery, dataflow: Dataflow, host: QueryHost) -> None:
+    def __init__(self, compiled: CompiledQuery, dataflow: Dataflow, host: QueryHost, name: str | None = None) -> None:
         self.compiled = compiled
         self.plan = compiled.plan
+        self.restored = False
+        """Does it go on with the state of an earlier process? See `Engine`, checkpoint."""
+        self.recent: list[ResultBatch] = []
+        """Of a restored query, the results since the snapshot, for each subscriber with `from_number`, until more input comes."""
+        self._name = name
         self._host = host
         # None once the query has been closed: its state is freed even if the program still refers to the query.
         self._dataflow: Dataflow | None = dataflow
@@ -75,8 +80,8 @@ class Query:
 
     @property
     def name(self) -> str | None:
-        """The name that REGISTER gives it."""
-        return self.compiled.asked.name
+        """The name under which it was registered, else the one that REGISTER gives it."""
+        return self._name or self.compiled.asked.name
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -127,7 +132,9 @@ class Query:
         """The number of results that were dropped before `results()` took them: only for a query that other queries read."""
         return self._waiting.dropped
 
-    def subscribe(self, callback: Callable[[Result], object], *, on_error: str = "raise") -> None:
+    def subscribe(
+        self, callback: Callable[[Result], object], *, on_error: str = "raise", from_number: int | None = None
+    ) -> None:
         """Call back with every result, one by one: those that wait now, and all from now on.
 
         Callbacks are called by the thread whose call made the results, when its step is complete. If a callback of this query is
@@ -137,17 +144,26 @@ class Query:
         raised by this method: then the callback is not subscribed, and the remaining results still wait. "report": an exception is
         counted in the engine's statistics and reported as a RunError with the exception as its cause; the callback is called with
         the next result. KeyboardInterrupt, SystemExit and others that are no `Exception` are raised with either.
+        `from_number`: results with lower numbers are left out, for a receiver that keeps the number of the last one it has: after a
+        restart (see `Engine`, checkpoint) it gets each exactly once. UsageError if later ones are no longer kept.
         """
         callback = self._checked(callback, "a Result", on_error)
+        first = 0 if from_number is None else whole(from_number, "from_number", "results")
 
         def each(batch: ResultBatch) -> None:
+            if batch.number + len(batch) <= first:
+                return
             for result in self._decode(batch):
-                callback(result)
+                if result.number >= first:
+                    callback(result)
                 # The callback itself may have unregistered the query.
                 if self.delivery.closed:
                     return
 
-        self._add(each, self._waiting.results(), callback)
+        if from_number is None:
+            self._add(each, self._waiting.results(), callback)
+        else:
+            self._add(each, iter(self._kept_from(first)), each)
 
     def subscribe_batches(self, callback: Callable[[ResultBatch], object], *, on_error: str = "raise") -> None:
         """Call back with the results in columns of ids, as `subscribe` does: the fast way out.
@@ -201,6 +217,21 @@ class Query:
 
     # --- for the engine -----------------------------------------------------------------------------------------------
 
+    def begin_after(self, count: int, waiting: Iterable[ResultBatch]) -> None:
+        """An earlier process has delivered so many results, but for these."""
+        self.restored = True
+        self.delivery.resume(count)
+        for batch in waiting:
+            self._waiting.add(batch)
+
+    def keep_recent(self) -> None:
+        """The results that wait now are those since the snapshot."""
+        self.recent = self._waiting.kept()
+
+    def untaken(self) -> list[ResultBatch]:
+        """The results that nobody has got."""
+        return [*self._waiting.kept(), *self.delivery.undelivered()]
+
     def keep_only_last(self, only: bool) -> None:
         """Do other queries read the results as elements? Then the program may never take them here."""
         self._waiting.only_last = only
@@ -209,6 +240,8 @@ class Query:
         """Ids of the results that wait, for a subscriber or to be taken."""
         yield from self.delivery.live_ids()
         yield from self._waiting.live_ids()
+        for batch in self.recent:
+            yield from batch.columns
 
     def close(self) -> None:
         """No more results; those that wait can still be taken."""
@@ -222,6 +255,19 @@ class Query:
         """Close the sinks that were opened by their URLs: nothing more is written to them."""
         while self._opened:
             close_sink(self._opened.pop())
+
+    def _kept_from(self, first: int) -> list[ResultBatch]:
+        """The results from this number on, which are there no longer for one that takes those that wait."""
+        waiting = [*self._waiting.batches()]
+        kept = self.recent or waiting
+        earliest = kept[0].number if kept else self.delivery.count + 1
+        if first < earliest:
+            for batch in waiting:
+                self._waiting.add(batch)
+            raise UsageError(
+                f"from_number={first}: results before number {earliest} are no longer kept; subscribe with from_number={earliest}"
+            )
+        return kept
 
     def _decode(self, batch: ResultBatch) -> Iterable[Result]:
         return decoded(batch, self._host.dictionary, self.form)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.algebra.nodes import RuleSet
@@ -25,8 +25,12 @@ _NOT_IN_IRIS = set('<>"{}|\\^` \n\t')
 class RegisteredRules:
     """A program of temporal rules. `Engine.register(text, rules=…)` makes it that of a query's STATEs."""
 
-    def __init__(self, rule_set: RuleSet, namespace: str, register: Callable[..., Query]) -> None:
+    def __init__(
+        self, rule_set: RuleSet, namespace: str, register: Callable[..., Query], given: Mapping[str, Any]
+    ) -> None:
         self.rule_set = rule_set
+        self.given = given
+        """The arguments of `read_rules`, but for `register`, as plain data."""
         self._namespace = namespace
         self._register = register
         heads = [rule.head for rule in rule_set.rules]
@@ -90,7 +94,7 @@ def read_rules(
     facts: str | Iterable[str],
     streams: str | Iterable[str],
     namespace: str,
-    sources: tuple[str, str],
+    sources: Sequence[str],
     register: Callable[..., Query],
 ) -> RegisteredRules:
     """See `Engine.register_rules`."""
@@ -104,12 +108,20 @@ def read_rules(
             raise UsageError(f"the namespace and the streams are IRIs, such as 'http://ex.org/facts', not {name!r}")
     if not streams:
         raise UsageError("streams: at least one, whose triples are facts")
-    lines = facts.splitlines() if isinstance(facts, str) else facts
+    lines = facts.splitlines() if isinstance(facts, str) else list(facts)
     source, facts_source = sources
     rule_set = meteor_rule_set(text, lines, streams, namespace, source=source, facts_source=facts_source)
     if not rule_set.rules:
         raise UsageError("there are no rules here: write one a line, such as Alarm(X):-Boxminus[0,2]Hot(X)")
-    return RegisteredRules(rule_set, namespace, register)
+    given = {
+        "text": text,
+        "syntax": syntax,
+        "facts": lines,
+        "streams": list(streams),
+        "namespace": namespace,
+        "sources": list(sources),
+    }
+    return RegisteredRules(rule_set, namespace, register, given)
 
 
 def rule_set_of(rules: RegisteredRules | None) -> RuleSet | None:

@@ -90,6 +90,15 @@ class Registry:
         """The numbers of the streams that a plan reads."""
         return [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
 
+    @property
+    def all_streams(self) -> list[str]:
+        """The IRIs of all streams that were ever read, by number."""
+        return list(self._numbers)
+
+    def know_streams(self, streams: list[str]) -> None:
+        """Give streams these numbers: before any query is registered, in an engine that goes on with the state of another one."""
+        self._numbers = {iri: number for number, iri in enumerate(streams)}
+
     def stream(self, number: int) -> str:
         """The IRI of the stream with this number."""
         return list(self._numbers)[number]

@@ -30,7 +30,7 @@ def saved(engine: Engine, query: Query) -> dict[str, NamedValues]:
 def restore_engine(engine: Engine, state: Mapping[str, NamedValues]) -> None:
     """Give a new engine the state, before its query is registered and its sources are opened, in the order of the first time."""
     engine._restore(_below(_ENGINE, state))
-    engine.dictionary.number_documents_anew()
+    engine.dictionary.number_documents_after(0)
 
 
 def restore_query(query: Query, state: Mapping[str, NamedValues]) -> None:

@@ -59,6 +59,14 @@ class WaitingResults:
         """Nothing more is added; the remaining results can still be taken, and do not stop the engine."""
         self._overfull.discard(self)
 
+    def kept(self) -> list[ResultBatch]:
+        """The results that have not been taken, which remain here."""
+        with self._lock:
+            waiting = list(self._batches)
+            if self._begun:
+                waiting[0] = last_rows(waiting[0], len(self._begun))
+            return waiting
+
     def results(self) -> Iterator[Result]:
         """The results one by one, also those that are added meanwhile."""
         while (result := self._next()) is not None:

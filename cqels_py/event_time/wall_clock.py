@@ -25,10 +25,13 @@ class WallClock:
         self._delay = delay
         self._apart: float | None = None
         self._latest = 0
+        self._held: int | None = None
         self.jumps: deque[int] = deque(maxlen=1)
 
     def now(self) -> int:
         """The time, not before any that was told."""
+        if self._held is not None:
+            return self._held
         seconds, monotonic = self._read()
         apart = seconds - monotonic
         if self._apart is not None and (jump := round((apart - self._apart) * SECOND)) > _JUMP:
@@ -37,8 +40,17 @@ class WallClock:
         self._latest = max(self._latest, round(seconds * SECOND))
         return self._latest
 
+    def hold(self, time: int | None = None) -> int:
+        """From here to the next call of `hold` or `passed` it is this time, or that of now: one for all decisions of a step."""
+        self._held = None
+        if time is None:
+            time = self.now()
+        self._held = self._latest = max(self._latest, time)
+        return time
+
     def passed(self) -> int:
         """No element of before this instant is still on its way."""
+        self._held = None
         return self.now() - self._delay
 
     def _read(self) -> tuple[float, float]:

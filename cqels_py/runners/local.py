@@ -245,6 +245,10 @@ class LocalRunner(Runner):
             if group.streams in self._restored:
                 group.restore(self._restored[group.streams])
 
+    def end_restore(self) -> None:
+        """All queries that the state was of are there: later ones begin anew, also where they read the same streams."""
+        self._restored = {}
+
     def _release_terms(self) -> None:
         """Release terms that nothing refers to, whenever the dictionary has doubled since the last time."""
         if len(self._dictionary) < self._collect_at:

@@ -11,16 +11,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from cqels_py.checkpoints import durable_files
 from cqels_py.cli.main import main
 from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, row
+from tests.support.faults import Crash, Faults, crash
 
 PREFIX = "PREFIX : <http://ex.org/> SELECT"
 ONE, TWO = "STREAM :s", "STREAM :t"
@@ -35,10 +34,6 @@ QUERIES = {
     "negation": f"{PREFIX} * {{ {ONE} [COUNT 5] {{ ?s :v ?v }} MINUS {{ {TWO} [COUNT 3] {{ ?s :v ?w }} }} }}",
     "distinct": f"{PREFIX} DISTINCT ?s {{ {ONE} [COUNT 5 PARTITION BY ?s] {{ ?s :v ?v }} {TWO} [COUNT 3] {{ ?s :v ?w }} }}",
 }
-
-
-class Crash(BaseException):
-    """The process has ended here."""
 
 
 @pytest.fixture
@@ -59,33 +54,6 @@ def command(query: str, files: list[Path], output: Path, checkpoint: Path, *more
     streams = [f"--stream=http://ex.org/{path.stem}={path}" for path in files]
     options = ["--changelog", "--every", "0s", "--batch", "5", "-o", str(output), "--checkpoint", str(checkpoint)]
     return ["run", "-q", query, *streams, *options, *more]
-
-
-class Faults:
-    """Lets the operation with a number fail; without a number it counts them."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, fail: Callable[[str, tuple[Any, ...]], None]) -> None:
-        self.count, self.at = 0, -1
-        for name in ("write_synced", "rename", "sync_entries", "remove"):
-            monkeypatch.setattr(durable_files, name, self._faulty(name, getattr(durable_files, name), fail))
-
-    def _faulty(
-        self, name: str, operation: Callable[..., None], fail: Callable[[str, tuple[Any, ...]], None]
-    ) -> Callable[..., None]:
-        def operate(*arguments: Any) -> None:
-            self.count += 1
-            if self.count == self.at:
-                fail(name, arguments)
-            operation(*arguments)
-
-        return operate
-
-
-def crash(name: str, arguments: tuple[Any, ...]) -> None:
-    if name == "write_synced":
-        path, data = arguments
-        path.write_bytes(data[: len(data) // 2])
-    raise Crash
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -245,7 +213,7 @@ def test_one_process_uses_a_checkpoint(cqels: Cqels, files: list[Path], tmp_path
     with locked(tmp_path / "checkpoint"):
         finished = cqels(*command(QUERIES["join"], files, tmp_path / "x.json", tmp_path / "checkpoint"))
     assert finished.status == 2
-    assert "another process uses" in finished.err
+    assert "another process or engine uses" in finished.err
 
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])

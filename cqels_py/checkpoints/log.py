@@ -1,0 +1,218 @@
+"""A log of records, in the order in which they were written: a file beside each snapshot, with what came after it.
+
+    <number>.log      CQELS-LOG <format>\\n, then records: marker, place, length and kind of the content, digest, content
+
+`number` is that of the snapshot before it, `place` that of the record in the file. The digest covers both, so that a record in a
+wrong place is noticed too. A process or a machine that stops in the middle of a write leaves a torn record at the end, which was
+never answered: it is cut. Damage before an intact record is an error: what follows cannot be told without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from cqels_py.checkpoints import durable_files
+from cqels_py.checkpoints.durable_files import StorageError
+
+FORMAT = 1
+"""Raised whenever the layout of the file or of its records changes."""
+_MAGIC = b"CQELS-LOG %d\n" % FORMAT
+_MARKER = b"\xa5log"
+_DIGEST = 16
+_HEAD = struct.Struct(f"<4sQQB{_DIGEST}s")
+GATHER = 0.002
+"""Seconds for which a sync waits for records of other threads, where it may."""
+
+
+class Record(NamedTuple):
+    """A record. `kind`: a small number that its writer gives."""
+
+    kind: int
+    content: bytes
+
+
+class Log:
+    """Appends to the log behind a snapshot. Several threads may use it: `sync` waits for one that syncs already.
+
+    `wait`: seconds for which a sync waits for records of other threads. After an error of a sync, or an unfinished record that
+    cannot be cut, every call raises StorageError: nobody knows then what the disk has.
+    """
+
+    def __init__(self, folder: Path, wait: float = 0.0) -> None:
+        self._folder = folder
+        self._wait = wait
+        self._path = folder
+        self._descriptor: int | None = None
+        self._number = self._place = 0
+        self.size = 0
+        """Bytes of the current file."""
+        self._appended = self._synced = 0
+        self._lock, self._syncing = threading.Lock(), threading.Lock()
+        self._broken: str | None = None
+
+    def begin(self, number: int) -> None:
+        """Sync what was appended, and begin the log behind the snapshot of this number."""
+        self.sync()
+        self.close()
+        path = _path(self._folder, number)
+        try:
+            self._descriptor = durable_files.create(path, _MAGIC)
+            durable_files.sync_entries(self._folder)
+        except OSError as error:
+            raise self._fails(f"cannot write {path}: {error.strerror}") from error
+        self._path, self._number, self._place, self.size = path, number, 0, len(_MAGIC)
+
+    def resume(self, number: int, place: int) -> None:
+        """Go on with a log of which `records` has returned so many records."""
+        self._path, self._number, self._place = _path(self._folder, number), number, place
+        try:
+            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        except OSError as error:
+            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
+        self.size = os.fstat(self._descriptor).st_size
+
+    def append(self, kind: int, content: bytes) -> None:
+        """Write a record. It is durable after `sync`; after StorageError it is not there, and the log can be used further."""
+        with self._lock:
+            self._check()
+            assert self._descriptor is not None
+            record = _packed(self._number, self._place, kind, content)
+            try:
+                durable_files.append(self._descriptor, record)
+            except OSError as error:
+                self._cut_unfinished(error)
+                raise StorageError(f"cannot write {self._path}: {error.strerror}; nothing was taken in") from error
+            self._place += 1
+            self._appended += 1
+            self.size += len(record)
+
+    def sync(self) -> None:
+        """Return when all records that were appended before this call are durable."""
+        wanted = self._appended
+        if self._synced >= wanted:
+            return
+        with self._syncing:
+            if self._synced >= wanted:
+                return
+            if self._wait:
+                time.sleep(self._wait)
+            self._check()
+            reached = self._appended
+            try:
+                assert self._descriptor is not None
+                durable_files.sync(self._descriptor)
+            except OSError as error:
+                raise self._fails(f"cannot sync {self._path}: {error.strerror}") from error
+            self._synced = reached
+
+    def close(self) -> None:
+        """Append nothing more; without a sync."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise StorageError(self._broken)
+
+    def _fails(self, reason: str) -> StorageError:
+        self._broken = f"{reason}. Make a new engine with the same checkpoint when that has been mended"
+        return StorageError(self._broken)
+
+    def _cut_unfinished(self, cause: OSError) -> None:
+        try:
+            durable_files.cut(self._path, self.size)
+        except OSError:
+            self._fails(f"cannot write {self._path}: {cause.strerror}")
+
+
+def numbers(folder: Path) -> list[int]:
+    """The numbers of the logs in a folder, in order."""
+    return sorted(int(path.stem) for path in folder.glob("*.log") if path.stem.isdigit())
+
+
+def records(folder: Path, number: int, *, last: bool) -> list[Record]:
+    """The records of a log. `last`: no other follows, and a torn record at its end is cut. StorageError for a damaged one."""
+    path = _path(folder, number)
+    try:
+        found, length = _read(path, number)
+        if length != path.stat().st_size or not length:
+            if not last:
+                raise StorageError(f"{path} is damaged behind byte {length}, and records of a later log follow")
+            if length:
+                durable_files.cut(path, length)
+            else:
+                os.close(durable_files.create(path, _MAGIC))
+    except OSError as error:
+        raise StorageError(f"cannot read {path}, or cut its end: {error.strerror}") from error
+    return found
+
+
+def remove(folder: Path, number: int) -> None:
+    """Remove a log."""
+    try:
+        durable_files.remove(_path(folder, number))
+    except OSError as error:
+        raise StorageError(f"cannot remove {_path(folder, number)}: {error.strerror}") from error
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number:012}.log"
+
+
+def _read(path: Path, number: int) -> tuple[list[Record], int]:
+    """The intact records, and where they end. StorageError if there are intact ones behind a damaged one."""
+    data = path.read_bytes()
+    if data[: len(_MAGIC)] != _MAGIC:
+        if _MAGIC.startswith(data[: len(_MAGIC)]):
+            return [], 0
+        raise StorageError(f"{path} is damaged, or of another format: this version reads {FORMAT}")
+    found, at = list[Record](), len(_MAGIC)
+    while (record := _record(data, at, number)) is not None and record[0] == len(found):
+        found.append(record[1])
+        at += _HEAD.size + len(record[1].content)
+    if any(place >= len(found) for place in _places(data, at + 1, number)):
+        raise StorageError(
+            f"{path} is damaged at byte {at}, after {len(found)} records, and what follows cannot be told without that; a copy of "
+            "the folder from before (cqels checkpoint copy) can be used instead"
+        )
+    return found, at
+
+
+def _places(data: bytes, start: int, number: int) -> Iterator[int]:
+    """The places of the intact records from here on."""
+    at = data.find(_MARKER, start)
+    while at >= 0:
+        record = _record(data, at, number)
+        if record is not None:
+            yield record[0]
+        at = data.find(_MARKER, at + 1)
+
+
+def _record(data: bytes, at: int, number: int) -> tuple[int, Record] | None:
+    """The place and the content of the record here; None if there is no intact one."""
+    if at + _HEAD.size > len(data):
+        return None
+    marker, place, length, kind, digest = _HEAD.unpack_from(data, at)
+    start = at + _HEAD.size
+    content = data[start : start + length]
+    if marker != _MARKER or len(content) < length or _digest(number, place, kind, content) != digest:
+        return None
+    return place, Record(kind, content)
+
+
+def _packed(number: int, place: int, kind: int, content: bytes) -> bytes:
+    return _HEAD.pack(_MARKER, place, len(content), kind, _digest(number, place, kind, content)) + content
+
+
+def _digest(number: int, place: int, kind: int, content: bytes) -> bytes:
+    digest = hashlib.blake2b(struct.pack("<QQB", number, place, kind), digest_size=_DIGEST)
+    digest.update(content)
+    return digest.digest()

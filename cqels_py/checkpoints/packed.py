@@ -1,0 +1,108 @@
+"""Elements and terms as bytes for a log: terms by their texts, so that they can be read with any dictionary.
+
+    terms      n, u, n positions (int32) among u different texts, the lengths of these (uint32), the texts one after another
+    elements   n, m, flags, times (int64), streams (int32), triples of each element (int32), those counted (int32, if given), terms
+
+Numbers are little-endian. A blank node is written by the label that results show it with, which determines its id.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.dictionary import Dictionary
+from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
+
+Number = TypeVar("Number", np.int32, np.uint32, np.int64)
+
+_TERMS = struct.Struct("<QQ")
+_ELEMENTS = struct.Struct("<QQB")
+_GRAPH, _COUNTED = 1, 2
+_FEW = 64
+"""So many ids are told apart faster by Python than by Arrow."""
+_BLANK = len("_:b")
+_HEX = np.zeros(256, np.int64)
+_HEX[list(b"0123456789abcdef")] = np.arange(16)
+_WEIGHTS = np.int64(1) << (4 * np.arange(14, -1, -1, dtype=np.int64))
+
+
+def pack_terms(ids: Ids, dictionary: Dictionary) -> bytes:
+    """The terms of ids (n); 0 is unbound."""
+    different, positions = _told_apart(ids)
+    data, offsets = dictionary.decode_bytes(different)
+    head = _TERMS.pack(len(ids), len(different))
+    return b"".join((head, positions.tobytes(), np.diff(offsets).astype(np.uint32).tobytes(), data.tobytes()))
+
+
+def unpack_terms(data: memoryview, dictionary: Dictionary) -> Ids:
+    """The ids (n) of the terms that `pack_terms` has written to the whole of these bytes."""
+    count, different = _TERMS.unpack_from(data)
+    columns = _Columns(data[_TERMS.size :])
+    positions = columns.take(np.int32, count)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(columns.take(np.uint32, different), dtype=np.int64)])
+    texts = np.frombuffer(bytes(columns.rest) or b"\0", np.uint8)
+    ids = dictionary.encode_bytes(texts, offsets, np.zeros(different, np.int64))
+    blank = np.flatnonzero((ids >> TAG_SHIFT) & 15 == TAG_BLANK)
+    digits = texts[offsets[blank][:, np.newaxis] + _BLANK + np.arange(15)] if len(blank) else texts[:0].reshape(0, 15)
+    ids[blank] = (TAG_BLANK << TAG_SHIFT) | (_HEX[digits] * _WEIGHTS).sum(axis=1)
+    return ids[positions]
+
+
+def pack_elements(batch: ElementBatch, dictionary: Dictionary) -> bytes:
+    """Elements with their terms. Streams are written by their numbers."""
+    columns = [batch.subject, batch.predicate, batch.object, *([] if batch.graph is None else [batch.graph])]
+    flags = _GRAPH * (batch.graph is not None) + _COUNTED * (batch.counted is not None)
+    return b"".join(
+        (
+            _ELEMENTS.pack(len(batch.time), len(batch.subject), flags),
+            batch.time.tobytes(),
+            batch.stream.tobytes(),
+            np.diff(batch.first).astype(np.int32).tobytes(),
+            b"" if batch.counted is None else batch.counted.astype(np.int32).tobytes(),
+            pack_terms(np.concatenate(columns), dictionary),
+        )
+    )
+
+
+def unpack_elements(data: memoryview, dictionary: Dictionary) -> ElementBatch:
+    """The elements that `pack_elements` has written."""
+    elements, triples, flags = _ELEMENTS.unpack_from(data)
+    columns = _Columns(data[_ELEMENTS.size :])
+    time, stream = columns.take(np.int64, elements), columns.take(np.int32, elements)
+    sizes = columns.take(np.int32, elements)
+    counted = columns.take(np.int32, elements).astype(np.int64) if flags & _COUNTED else None
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+    ids = unpack_terms(columns.rest, dictionary).reshape(-1, triples) if triples else np.zeros((4, 0), np.int64)
+    graph = ids[3] if flags & _GRAPH else None
+    return ElementBatch(time, stream, first, ids[0], ids[1], ids[2], graph, counted)
+
+
+class _Columns:
+    """Arrays one after another. They are copied: kernels are compiled for arrays that are aligned and writable."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.rest = data
+
+    def take(self, dtype: type[Number], count: int) -> npt.NDArray[Number]:
+        """The next array of this type and length."""
+        size = np.dtype(dtype).itemsize * count
+        found = np.frombuffer(self.rest[:size], dtype).copy()
+        self.rest = self.rest[size:]
+        return found
+
+
+def _told_apart(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
+    """The different ids, in order of their first positions, and the position of each id among them."""
+    if len(ids) <= _FEW:
+        given = ids.tolist()
+        numbers = {each: number for number, each in enumerate(dict.fromkeys(given))}
+        return np.array(list(numbers), np.int64), np.array([numbers[each] for each in given], np.int32)
+    import pyarrow as pa
+
+    encoded = pa.array(ids).dictionary_encode()
+    return encoded.dictionary.to_numpy(), encoded.indices.to_numpy()

@@ -1,0 +1,557 @@
+"""A durable engine: its inputs are logged in the order in which they are taken in, and its state is saved from time to time.
+
+    push, push_batch, run ┐
+    advance, finish       ├─ Inputs ─ log ─┐
+    register, connect, …  ┘                ├─ after a restart: snapshot, then what the log has since
+    state of all queries ─────── snapshot ─┘
+
+The log has what the runner takes in, step by step, so that a replay makes the same steps: the same results, in the same order, with
+the same numbers. Results are handed out, and calls return, when the log is durable up to there.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from cqels_py.algebra.nodes import Output
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.results import ResultBatch
+from cqels_py.checkpoints import log
+from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.checkpoints.objects import LocalStore
+from cqels_py.checkpoints.packed import pack_elements, pack_terms, unpack_elements, unpack_terms
+from cqels_py.checkpoints.snapshots import Snapshots, locked
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.engine.compile import CompiledQuery, compile_query
+from cqels_py.engine.query import Query
+from cqels_py.engine.registered_rules import RegisteredRules, read_rules, rule_set_of
+from cqels_py.errors import UnsupportedQuery, UsageError
+from cqels_py.plan.nodes import VolatileColumn
+from cqels_py.state.named_values import NamedValues
+
+if TYPE_CHECKING:
+    from cqels_py.engine.engine import Engine
+
+SYNC, BATCH, OFF = "sync", "batch", "off"
+"""When a call answers: when its input is durable; likewise, but one sync serves the calls of 2 ms; at once."""
+LEAST = 1 << 20
+"""A log of fewer bytes needs no snapshot."""
+
+_NUMBER = struct.Struct("<Q")
+_HEAD = struct.Struct("<QQq")
+"""At each record, the numbers of the last pushed element and the last document, and the time of the clock that decides."""
+_HEADER, _ENGINE, _QUERY = "durable", "engine/", "query/"
+
+
+class Kind(IntEnum):
+    """The kinds of records. Numbers are never used again for another kind."""
+
+    ELEMENTS = 1
+    WAITING = 2
+    ADVANCE = 3
+    FINISH = 4
+    REGISTER = 5
+    UNREGISTER = 6
+    CONNECT = 7
+    STATIC = 8
+    FOLLOW = 9
+
+
+_STEPS = (Kind.ELEMENTS, Kind.WAITING, Kind.ADVANCE, Kind.FINISH, Kind.STATIC, Kind.FOLLOW)
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """How a query was registered, as plain data. `key`: its name, or its text if it was given none."""
+
+    key: str
+    name: str | None
+    text: str
+    source: str | None
+    changelog: bool
+    entailment: str | None
+    guarantee: bool
+    without: tuple[str, ...]
+    rules: Mapping[str, Any] | None
+
+    @staticmethod
+    def of(
+        text: str | CompiledQuery,
+        name: str | None,
+        source: str | None,
+        *,
+        changelog: bool,
+        entailment: str | None,
+        guarantee: bool,
+        rules: RegisteredRules | None,
+    ) -> Registration:
+        """The registration with the arguments of `Engine.register`. UsageError for a name that is none."""
+        if name is not None and (not isinstance(name, str) or not name):
+            raise UsageError(f"name is a text by which the query is known, not {name!r}")
+        without: tuple[str, ...] = ()
+        if isinstance(text, CompiledQuery):
+            changelog = changelog or text.asked.output is Output.CHANGELOG
+            guarantee, without = guarantee or text.guarantee, tuple(sorted(text.without))
+            text = text.text
+        given = rules.given if isinstance(rules, RegisteredRules) else None
+        return Registration(name or text, name, text, source, changelog, entailment, guarantee, without, given)
+
+    def compiled(self) -> CompiledQuery:
+        """The query, compiled anew."""
+        rules = None if self.rules is None else rule_set_of(read_rules(**self.rules, register=_registers_nothing))
+        return compile_query(
+            self.text,
+            source=self.source,
+            changelog=self.changelog,
+            without=self.without,
+            guarantee=self.guarantee,
+            rules=rules,
+        )
+
+    def differing(self, other: Registration) -> list[str]:
+        """The options in which another registration differs."""
+        names = ("text", "changelog", "entailment", "guarantee", "without", "rules")
+        return [name for name in names if _plain(getattr(self, name)) != _plain(getattr(other, name))]
+
+
+class Inputs:
+    """The inputs of an engine, each told before it is taken in. This class keeps nothing: that of an engine without a checkpoint."""
+
+    keeps = False
+
+    def begin(self) -> None:
+        """Called once, when the engine is complete."""
+
+    def restored(self, registration: Registration) -> Query | None:
+        """The query that goes on from an earlier process under this name. UsageError if it is another one."""
+        return None
+
+    def elements(self, batch: ElementBatch) -> None:
+        """The elements of a step."""
+
+    def waiting_processed(self) -> None:
+        """The elements that wait for a boundary are processed now."""
+
+    def advanced(self, time: int) -> None:
+        """No element before this time will come."""
+
+    def followed(self, time: int) -> None:
+        """Time goes on with the clock; see `LocalRunner.follow`."""
+
+    def finished(self, until: int | None, *, ended: bool) -> None:
+        """The sources have ended; see `LocalRunner.finish`. `ended`: nothing can follow."""
+
+    def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
+        """A query with its static data. UnsupportedQuery for one whose results cannot be made again."""
+
+    def unregistered(self, query: Query) -> None:
+        """A query is removed."""
+
+    def connected(self, query: Query, stream: str) -> None:
+        """The results of a query are elements of the stream."""
+
+    def static_replaced(self, query: Query, data: StaticData) -> None:
+        """A query gets other static data."""
+
+    def sync(self) -> None:
+        """Return when all inputs so far are durable."""
+
+    def snapshot(self) -> None:
+        """Save the state. UsageError for an engine without a checkpoint."""
+        raise UsageError("the engine has no checkpoint: make it with checkpoint=, a folder")
+
+    def close(self) -> None:
+        """No input follows."""
+
+
+class LoggedInputs(Inputs):
+    """Logs the inputs of an engine in a folder, after `begin` has given the engine, a new one, the state that the folder has.
+
+    `options`: those of the engine that decide results; UsageError if the folder has others. StorageError for a folder that cannot be
+    written or read.
+    """
+
+    keeps = True
+
+    def __init__(self, engine: Engine, folder: Path, durable: str, options: Mapping[str, object]) -> None:
+        if durable not in (SYNC, BATCH, OFF):
+            raise UsageError(f"durable is {SYNC!r}, {BATCH!r} or {OFF!r}, not {durable!r}")
+        self._engine = engine
+        self._folder = folder
+        self._waits = durable != OFF
+        self._options = json.dumps(options)
+        self._log = log.Log(folder, log.GATHER if durable == BATCH else 0.0)
+        self._registrations: dict[Query, Registration] = {}
+        self._unclaimed: dict[str, Query] = {}
+        self._connections: list[tuple[Query, str]] = []
+        # How many steps there had been when a query was registered: later queries share no scans with earlier ones.
+        self._steps = 0
+        self._steps_before: dict[Query, int] = {}
+        # The numbers of the last pushed element and the last document that have been logged: scopes of blank nodes.
+        self._scopes = 0, 0
+        self._recent = False
+        self._replaying = True
+        self._resources = ExitStack()
+        self._resources.enter_context(locked(folder))
+        self._snapshots = Snapshots(LocalStore(folder))
+        self._number = self._snapshot_bytes = 0
+        weakref.finalize(engine, self._resources.close)
+
+    def begin(self) -> None:
+        try:
+            self._open()
+        except BaseException:
+            self._resources.close()
+            raise
+        self._replaying = False
+
+    # --- inputs -------------------------------------------------------------------------------------------------------
+
+    def restored(self, registration: Registration) -> Query | None:
+        key = registration.key
+        query = self._unclaimed.get(key)
+        known = next((each for each in self._registrations if self._registrations[each].key == key), None)
+        if known is None:
+            return None
+        if query is None:
+            raise UsageError(
+                f"a query is registered as {key!r} already: in an engine with a checkpoint, give each a name= of its own"
+            )
+        if differing := self._registrations[query].differing(registration):
+            raise UsageError(
+                f"the checkpoint {self._folder} has another query as {key!r}, which differs in: {', '.join(differing)}. Unregister "
+                "that one first (it is in engine.queries), or give this one another name="
+            )
+        del self._unclaimed[key]
+        return query
+
+    def elements(self, batch: ElementBatch) -> None:
+        if not self._replaying:
+            self._append(Kind.ELEMENTS, pack_elements(batch, self._engine.dictionary))
+
+    def waiting_processed(self) -> None:
+        self._append(Kind.WAITING, b"")
+
+    def advanced(self, time: int) -> None:
+        self._append(Kind.ADVANCE, json.dumps(time).encode())
+
+    def followed(self, time: int) -> None:
+        self._append(Kind.FOLLOW, json.dumps(time).encode())
+
+    def finished(self, until: int | None, *, ended: bool) -> None:
+        self._append(Kind.FINISH, json.dumps({"until": until, "ended": ended}).encode())
+
+    def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
+        if any(isinstance(column, VolatileColumn) for column in query.plan.added):
+            raise UnsupportedQuery(
+                "UUID, STRUUID, RAND and BNODE would have other values when results are made again after a restart; leave them out, "
+                "or make the engine without checkpoint="
+            )
+        self._append(Kind.REGISTER, _with_terms(asdict(registration), data, self._engine))
+        self._registrations[query] = registration
+        self._steps_before[query] = self._steps
+
+    def unregistered(self, query: Query) -> None:
+        registration = self._registrations[query]
+        self._append(Kind.UNREGISTER, registration.key.encode())
+        del self._registrations[query], self._steps_before[query]
+        self._unclaimed.pop(registration.key, None)
+        self._connections = [pair for pair in self._connections if pair[0] is not query]
+
+    def connected(self, query: Query, stream: str) -> None:
+        self._append(Kind.CONNECT, json.dumps([self._registrations[query].key, stream]).encode())
+        self._connections.append((query, stream))
+
+    def static_replaced(self, query: Query, data: StaticData) -> None:
+        self._append(Kind.STATIC, _with_terms({"key": self._registrations[query].key}, data, self._engine))
+
+    def sync(self) -> None:
+        if self._waits:
+            self._sync()
+
+    def close(self) -> None:
+        try:
+            self._sync()
+        finally:
+            self._log.close()
+            self._resources.close()
+
+    def _append(self, kind: Kind, content: bytes) -> None:
+        if not self._replaying:
+            if self._log.size > max(LEAST, self._snapshot_bytes):
+                self.snapshot()
+            scopes = self._engine._elements, self._engine.dictionary.documents
+            now = 0 if (clock := self._engine._clock) is None else clock.hold()
+            self._log.append(kind, _HEAD.pack(*scopes, now) + content)
+            self._scopes = scopes
+            if self._recent:
+                self._recent = False
+                for query in self._registrations:
+                    query.recent = []
+        self._steps += kind in _STEPS
+
+    def _sync(self) -> None:
+        try:
+            self._log.sync()
+        except StorageError as error:
+            self._engine._steps.ended = error
+            raise
+
+    # --- snapshots ----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> None:
+        with self._engine._lock:
+            self._engine._steps.check_open()
+            self._sync()
+            number = self._number + 1
+            try:
+                self._snapshot_bytes = self._snapshots.save(self._state(), number)
+            except StorageError:
+                if number in self._snapshots.numbers():
+                    # It counts already: what is logged behind the one before would be lost.
+                    self._begin_log(number)
+                raise
+            self._begin_log(number)
+            self._drop_older()
+
+    def _begin_log(self, number: int) -> None:
+        self._number = number
+        try:
+            self._log.begin(number)
+        except StorageError as error:
+            self._engine._steps.ended = error
+            raise
+
+    def _drop_older(self) -> None:
+        oldest = min(self._snapshots.numbers())
+        for number in log.numbers(self._folder):
+            if number < oldest:
+                log.remove(self._folder, number)
+
+    def _state(self) -> dict[str, NamedValues]:
+        engine = self._engine
+        queries = engine.queries
+        scans = [_dataflow(query).shared_scans for query in queries]
+        header = {
+            "options": self._options,
+            "streams": engine._registry.all_streams,
+            "steps": self._steps,
+            "queries": [asdict(self._registrations[query]) for query in queries],
+            "counts": [query.delivery.count for query in queries],
+            "steps_before": [self._steps_before[query] for query in queries],
+            "scans": [scans.index(each) for each in scans],
+            "connections": [[queries.index(query), stream] for query, stream in self._connections],
+        }
+        state: dict[str, NamedValues] = {_HEADER: {"json": json.dumps(header)}}
+        state |= {_ENGINE + part: values for part, values in engine._state().items()}
+        # Those that were counted already, and are logged after this, are counted again after a restart.
+        state[f"{_ENGINE}pushed"]["elements"], state[f"{_ENGINE}terms"]["documents"] = self._scopes
+        for place, query in enumerate(queries):
+            prefix = f"{_QUERY}{place}/"
+            data = _dataflow(query).static
+            state[f"{prefix}static"] = {"quads": data.quads, "names": data.names}
+            state[f"{prefix}untaken"] = _saved_results(query.untaken(), len(query.variables))
+            state |= {f"{prefix}dataflow/{part}": values for part, values in _dataflow(query).state().items()}
+        return state
+
+    # --- after a restart ----------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        state = self._snapshots.load()
+        for message in self._snapshots.damaged:
+            self._engine._reports.report(StorageError(f"{self._folder}: {message}; the one before it is"))
+        if state is None:
+            self._snapshot_bytes = self._snapshots.save(self._state(), 0)
+            self._log.begin(0)
+            return
+        self._restore(state)
+        loaded = cast(int, self._snapshots.loaded)
+        numbers = [number for number in log.numbers(self._folder) if number >= loaded]
+        self._number = max([loaded, *numbers])
+        place = 0
+        for number in numbers:
+            records = log.records(self._folder, number, last=number == self._number)
+            place = len(records)
+            for record in records:
+                self._replay(record)
+        if numbers:
+            self._log.resume(self._number, place)
+        else:
+            self._log.begin(self._number)
+        self._unclaimed = {self._registrations[query].key: query for query in self._engine.queries}
+        for query in self._engine.queries:
+            query.keep_recent()
+            query.restored = self._recent = True
+
+    def _restore(self, state: Mapping[str, NamedValues]) -> None:
+        engine = self._engine
+        header = json.loads(str(state[_HEADER]["json"]))
+        self._check_options(json.loads(header["options"]))
+        engine._restore(_below(_ENGINE, state))
+        self._scopes = engine._elements, engine.dictionary.documents
+        engine._registry.know_streams(header["streams"])
+        seen: set[int] = set()
+        for place, given in enumerate(header["queries"]):
+            own = _below(f"{_QUERY}{place}/", state)
+            if header["scans"][place] not in seen:
+                self._close_scans(header["steps_before"][place])
+            seen.add(header["scans"][place])
+            data = StaticData([cast(Ids, own["static"]["quads"])], cast(Ids, own["static"]["names"]).tolist())
+            query = self._register(_registration(given), data)
+            _dataflow(query).restore(_below("dataflow/", own))
+            query.begin_after(header["counts"][place], _restored_results(own["untaken"], query))
+        for place, stream in header["connections"]:
+            engine._connect(engine.queries[place], stream)
+        engine._runner.end_restore()
+        self._close_scans(header["steps"])
+        engine.dictionary.number_documents_after(self._scopes[1])
+
+    def _check_options(self, found: Mapping[str, object]) -> None:
+        mine = json.loads(self._options)
+        if differing := [name for name in mine if found.get(name) != mine[name]]:
+            raise UsageError(
+                f"the checkpoint {self._folder} is that of an engine with other options: {', '.join(differing)}. Give the same "
+                "ones, or name another folder"
+            )
+
+    def _close_scans(self, steps: int) -> None:
+        """There had been so many steps: if some of them came after the last query, later queries are apart from it."""
+        if steps != self._steps:
+            self._engine._runner.pool.close()
+        self._steps = steps
+
+    def _replay(self, record: log.Record) -> None:
+        engine, content = self._engine, memoryview(record.content)[_HEAD.size :]
+        *scopes, now = _HEAD.unpack_from(record.content)
+        self._scopes = scopes[0], scopes[1]
+        if engine._clock is not None:
+            engine._clock.hold(now)
+        engine._elements = self._scopes[0]
+        match record.kind:
+            case Kind.ELEMENTS:
+                batch = unpack_elements(content, engine.dictionary)
+                self._step(lambda: engine._runner.push(batch))
+            case Kind.WAITING:
+                self._step(engine._runner.process_waiting)
+            case Kind.ADVANCE:
+                time = json.loads(bytes(content))
+                self._step(lambda: engine._runner.advance(time))
+            case Kind.FOLLOW:
+                time = json.loads(bytes(content))
+                self._step(lambda: engine._runner.follow(time))
+            case Kind.FINISH:
+                given = json.loads(bytes(content))
+                self._step(lambda: engine._runner.finish(given["until"]))
+                if given["ended"]:
+                    engine._end()
+            case Kind.REGISTER:
+                given, data = _read_with_terms(content, engine)
+                self._register(_registration(given), data)
+            case Kind.UNREGISTER:
+                engine._forget(self._by_key(bytes(content).decode()))
+            case Kind.CONNECT:
+                key, stream = json.loads(bytes(content))
+                engine._connect(self._by_key(key), stream)
+            case Kind.STATIC:
+                given, data = _read_with_terms(content, engine)
+                engine._replace_static(self._by_key(given["key"]), data)
+            case _:
+                raise StorageError(
+                    f"{self._folder} has a record of kind {record.kind}, which this version does not know"
+                )
+        engine.dictionary.number_documents_after(self._scopes[1])
+        engine._deliver(engine._pending.take())
+
+    def _step(self, step: Callable[[], None]) -> None:
+        with self._engine._steps:
+            step()
+        self._steps += 1
+
+    def _register(self, registration: Registration, data: StaticData) -> Query:
+        compiled = registration.compiled()
+        self._engine._prepare(compiled, registration, has_static=False)
+        return self._engine._register_with(compiled, data, registration)
+
+    def _by_key(self, key: str) -> Query:
+        return next(query for query in self._registrations if self._registrations[query].key == key)
+
+
+def opened(engine: Engine, folder: object, durable: str, options: Mapping[str, object]) -> Inputs:
+    """The inputs of an engine: logged in the folder, if there is one."""
+    if folder is None:
+        return Inputs()
+    if not isinstance(folder, str | Path):
+        raise UsageError(f"checkpoint is a folder, not {folder!r}")
+    return LoggedInputs(engine, Path(folder), durable, options)
+
+
+def _dataflow(query: Query) -> Any:
+    assert query._dataflow is not None
+    return query._dataflow
+
+
+def _plain(value: object) -> object:
+    """The value as it comes back from JSON."""
+    return json.loads(json.dumps(value))
+
+
+def _registration(given: Mapping[str, Any]) -> Registration:
+    return Registration(**{**given, "without": tuple(given["without"])})
+
+
+def _registers_nothing(*_: object, **__: object) -> Query:
+    raise UsageError("these rules belong to an engine that has ended")
+
+
+def _below(prefix: str, state: Mapping[str, NamedValues]) -> dict[str, NamedValues]:
+    return {part.removeprefix(prefix): values for part, values in state.items() if part.startswith(prefix)}
+
+
+def _with_terms(given: Mapping[str, Any], data: StaticData, engine: Engine) -> bytes:
+    head = json.dumps({"given": given, "quads": data.quads.shape[1]}).encode()
+    ids = np.concatenate([data.quads.reshape(-1), data.names])
+    return _NUMBER.pack(len(head)) + head + pack_terms(ids, engine.dictionary)
+
+
+def _read_with_terms(content: memoryview, engine: Engine) -> tuple[dict[str, Any], StaticData]:
+    start = _NUMBER.size
+    end = start + _NUMBER.unpack_from(content)[0]
+    head = json.loads(bytes(content[start:end]))
+    ids = unpack_terms(content[end:], engine.dictionary)
+    quads = 4 * head["quads"]
+    return head["given"], StaticData([ids[:quads].reshape(4, -1)], ids[quads:].tolist())
+
+
+def _saved_results(batches: Iterable[ResultBatch], width: int) -> NamedValues:
+    """Results that nobody has got, one batch behind the other. `tick` -1: the batch has none."""
+    given = list(batches)
+    columns = [np.stack(batch.columns) if width else np.zeros((0, len(batch)), np.int64) for batch in given]
+    ticks = [np.full(len(batch), -1, np.int32) if batch.tick is None else batch.tick for batch in given]
+    return {
+        "counts": [len(batch) for batch in given],
+        "numbers": [batch.number for batch in given],
+        "time": np.concatenate([np.zeros(0, np.int64), *(batch.time for batch in given)]),
+        "sign": np.concatenate([np.zeros(0, np.int8), *(batch.sign for batch in given)]),
+        "tick": np.concatenate([np.zeros(0, np.int32), *ticks]),
+        "columns": np.concatenate([np.zeros((width, 0), np.int64), *columns], axis=1),
+    }
+
+
+def _restored_results(values: NamedValues, query: Query) -> Iterable[ResultBatch]:
+    time, sign, tick, columns = (cast(Any, values[name]) for name in ("time", "sign", "tick", "columns"))
+    start = 0
+    for count, number in zip(cast("list[int]", values["counts"]), cast("list[int]", values["numbers"]), strict=True):
+        rows = slice(start, start + count)
+        ticks = None if tick[start] < 0 else tick[rows]
+        yield ResultBatch(query.variables, time[rows], sign[rows], tuple(columns[:, rows]), ticks, number)
+        start += count

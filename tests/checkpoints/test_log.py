@@ -1,0 +1,184 @@
+"""The log: whatever a crash leaves of it, the records that were synced are read, and no other."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from random import Random
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from cqels_py.checkpoints import durable_files, log
+from cqels_py.checkpoints.durable_files import StorageError
+from tests.support.faults import Crash, Faults, crash
+
+CONTENTS = [b"", b"one", bytes(range(256)) * 20, b"\xa5log" * 9, b"last"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    writer = log.Log(tmp_path)
+    writer.begin(3)
+    for kind, content in enumerate(CONTENTS):
+        writer.append(kind, content)
+    writer.sync()
+    writer.close()
+    return tmp_path
+
+
+def path_of(folder: Path) -> Path:
+    return next(folder.glob("*.log"))
+
+
+def contents(folder: Path, number: int = 3, *, last: bool = True) -> list[bytes]:
+    return [record.content for record in log.records(folder, number, last=last)]
+
+
+def test_records_come_back_in_order(folder: Path) -> None:
+    assert log.numbers(folder) == [3]
+    found = log.records(folder, 3, last=True)
+    assert [record.content for record in found] == CONTENTS
+    assert [record.kind for record in found] == [0, 1, 2, 3, 4]
+
+
+def test_a_log_is_cut_at_any_byte(folder: Path) -> None:
+    data = path_of(folder).read_bytes()
+    read = set()
+    for length in range(0, len(data), 1 if len(data) < 500 else 13):
+        path_of(folder).write_bytes(data[:length])
+        found = contents(folder)
+        assert found == CONTENTS[: len(found)]
+        read.add(len(found))
+        # What was cut off is gone for good, and others follow in its place.
+        writer = log.Log(folder)
+        writer.resume(3, len(found))
+        writer.append(7, b"after")
+        writer.sync()
+        writer.close()
+        assert contents(folder) == [*found, b"after"]
+    assert read == set(range(len(CONTENTS)))
+
+
+def test_rubbish_at_the_end_is_cut(folder: Path) -> None:
+    with path_of(folder).open("ab") as file:
+        file.write(b"\0" * 5000)
+    assert contents(folder) == CONTENTS
+
+
+def test_a_flipped_bit_is_noticed_wherever_it_is(folder: Path) -> None:
+    data = path_of(folder).read_bytes()
+    last = data.rindex(b"\xa5log")
+    random = Random(4)
+    places = [*range(30), *(random.randrange(30, len(data)) for _ in range(200))]
+    for place in places:
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << random.randrange(8)
+        path_of(folder).write_bytes(damaged)
+        if place >= last:
+            assert contents(folder) == CONTENTS[:-1]
+        else:
+            with pytest.raises(StorageError, match="damaged"):
+                contents(folder)
+
+
+def test_records_of_another_place_or_file_do_not_count(folder: Path) -> None:
+    data = path_of(folder).read_bytes()
+    (folder / "000000000004.log").write_bytes(data)
+    assert contents(folder, 4) == []
+    last = data.rindex(b"\xa5log")
+    path_of(folder).write_bytes(data + data[last:])
+    assert contents(folder) == CONTENTS
+
+
+def test_a_torn_log_that_others_follow_is_damaged(folder: Path) -> None:
+    data = path_of(folder).read_bytes()
+    path_of(folder).write_bytes(data[:-1])
+    with pytest.raises(StorageError, match="a later log follow"):
+        contents(folder, last=False)
+
+
+def test_a_crash_at_any_operation_keeps_what_was_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = Faults(monkeypatch, crash)
+    at = 0
+    while faults.count >= at:
+        at += 1
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        faults.count, faults.at = 0, at
+        written, synced = 0, 0
+        try:
+            writer = log.Log(folder)
+            writer.begin(0)
+            for content in CONTENTS:
+                written += 1
+                writer.append(1, content)
+                writer.sync()
+                synced = written
+        except Crash:
+            faults.at = -1
+        found = contents(folder, 0) if log.numbers(folder) else []
+        assert found == CONTENTS[: len(found)]
+        assert synced <= len(found) <= written
+    assert at > 2 * len(CONTENTS)
+
+
+def test_a_full_disk_refuses_a_record_and_takes_later_ones(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(name: str, arguments: tuple[Any, ...]) -> None:
+        if name == "append":
+            os.write(arguments[0], arguments[1][:5])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    writer = log.Log(folder)
+    writer.resume(3, len(CONTENTS))
+    with monkeypatch.context() as patch:
+        Faults(patch, full).at = 1
+        with pytest.raises(StorageError, match="No space left on device; nothing was taken in"):
+            writer.append(5, b"refused")
+    writer.append(5, b"taken")
+    writer.sync()
+    assert contents(folder) == [*CONTENTS, b"taken"]
+
+
+def test_after_an_error_of_a_sync_nothing_more_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    writer = log.Log(folder)
+    writer.resume(3, len(CONTENTS))
+    writer.append(5, b"perhaps")
+    with monkeypatch.context() as patch:
+        patch.setattr(durable_files, "sync", fail)
+        with pytest.raises(StorageError, match="cannot sync"):
+            writer.sync()
+    for refused in (writer.sync, lambda: writer.append(5, b"more")):
+        with pytest.raises(StorageError, match="Make a new engine"):
+            refused()
+
+
+def test_threads_share_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = [0]
+    sync = durable_files.sync
+
+    def counted(descriptor: int) -> None:
+        count[0] += 1
+        sync(descriptor)
+
+    writer = log.Log(tmp_path, wait=0.02)
+    writer.begin(0)
+    monkeypatch.setattr(durable_files, "sync", counted)
+
+    def write(number: int) -> None:
+        for _ in range(5):
+            writer.append(number, b"x" * number)
+            writer.sync()
+
+    threads = [Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(contents(tmp_path, 0)) == 40
+    assert count[0] < 40

@@ -1,0 +1,49 @@
+"""Elements as bytes: they come back with the same ids, in another dictionary too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.checkpoints.packed import pack_elements, pack_terms, unpack_elements, unpack_terms
+from cqels_py.dictionary import Dictionary
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+TEXTS = [
+    "<http://ex.org/a>", '"text"', '"two\\nlines"@en', '"5"', f'"5"^^<{XSD}integer>', f'"05"^^<{XSD}integer>', "_:x", "_:b0",
+    f'"2.50"^^<{XSD}decimal>', f'"2024-05-01T12:00:00.5Z"^^<{XSD}dateTime>', '""', '"ü∂"', f'"true"^^<{XSD}boolean>', None,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [0, 1, len(TEXTS), 400])
+def test_terms(count: int) -> None:
+    before, after = Dictionary(), Dictionary()
+    texts = [TEXTS[place % len(TEXTS)] for place in range(count)]
+    ids = before.encode(texts, scopes=np.arange(count) % 3)
+    found = unpack_terms(memoryview(pack_terms(ids, before)), after)
+    assert found.tolist() == ids.tolist()
+    assert after.decode(found) == before.decode(ids)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 200])
+@pytest.mark.parametrize("more", [False, True])
+def test_elements(size: int, *, more: bool) -> None:
+    rng = np.random.default_rng(size)
+    before, after = Dictionary(), Dictionary()
+    known = before.encode(TEXTS[:-1])
+    sizes = rng.integers(1, 4, size)
+    first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    ids = rng.choice(known, (4, int(first[-1])))
+    batch = ElementBatch(
+        rng.integers(-(10**15), 10**15, size), rng.integers(0, 9, size).astype(np.int32), first, *ids[:3],
+        graph=ids[3] if more else None, counted=sizes - 1 if more else None,
+    )  # fmt: skip
+    found = unpack_elements(memoryview(pack_elements(batch, before)), after)
+    for name in ("time", "stream", "first", "subject", "predicate", "object", "graph", "counted"):
+        one, other = getattr(batch, name), getattr(found, name)
+        if one is None:
+            assert other is None
+        else:
+            assert other.dtype == one.dtype
+            assert other.tolist() == one.tolist()

@@ -1,0 +1,592 @@
+"""Engine(checkpoint=): wherever a process ends, one that runs the same program goes on as if nothing had been.
+
+The program is a list of calls. A receiver keeps the results by number, beyond the end of the process, and subscribes from the next.
+After a crash the program goes on behind the elements that the engine says it has; calls between two elements are made again.
+
+    push push register push │ push …            │: crash; again from here on
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from rdflib import RDF
+
+import cqels_py as cqels
+from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.engine import durable
+from cqels_py.errors import UnsupportedQuery, UsageError
+from tests.support.faults import Crash, Faults, PowerFailures, crash
+
+EX = "http://ex.org/"
+PREFIX = f"PREFIX : <{EX}> "
+SECOND = 1_000_000
+INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
+HOT = "RULES ON :s { RULE { ?x a :Hot } FOR [0s, 3s) WHERE { ?x :v ?v FILTER(?v > 4) } } "
+QUERIES = {
+    "windows": "SELECT * { STREAM :s [RANGE 6s] { ?x :v ?v } STREAM :t [COUNT 4] { ?x :v ?w } }",
+    "aggregate": "SELECT ?x (SUM(?v) AS ?n) (MIN(?v) AS ?m) (AVG(?w) AS ?a) { STREAM :s [RANGE 7s] { ?x :v ?v } "
+    "STREAM :t [RANGE 4s] { ?x :v ?w } } GROUP BY ?x",
+    "step": "SELECT ?x (COUNT(*) AS ?n) { STREAM :s [RANGE 6s STEP 3s] { ?x :v ?v } } GROUP BY ?x",
+    "path": "SELECT ?a ?b { STREAM :s [COUNT 8] { ?a :to+ ?b } }",
+    "top": "SELECT ?x ?v { STREAM :s [COUNT 6] { ?x :v ?v } } ORDER BY DESC(?v) ?x LIMIT 3",
+    "negation": "SELECT * { STREAM :s [COUNT 5] { ?x :v ?v } MINUS { STREAM :t [COUNT 3] { ?x :v ?w } } }",
+    "optional": "SELECT * { STREAM :s [COUNT 5] { ?x :to ?y } OPTIONAL { STREAM :t [RANGE 3s] { ?x :v ?w } } }",
+    "match": "SELECT ?x ?a ?b { MATCH WITHIN 8s { EVENT ON :s { ?x :v ?a } SEQ EVENT ON :t { ?x :v ?b } } }",
+    "rules": HOT + "SELECT ?x { STATE { ?x a :Hot } }",
+    "events": "SELECT ?x (COUNT(*) AS ?n) { EVENT ON :s [ALL] AT ?i { ?x :to ?y } EVENT ON :t [ALL] AT ?j { ?y :v ?w } "
+    "FILTER(?i < ?j) } GROUP BY ?x",
+    "blank": "SELECT ?x ?b { STREAM :t [COUNT 4] { ?x :node ?b } }",
+    "static": "SELECT ?x ?l { STREAM :s [COUNT 3] { ?x :v ?v } ?x :label ?l }",
+    "feeds": "REGISTER ISTREAM :fed AS CONSTRUCT { ?x :seen ?v } WHERE { STREAM :s [COUNT 2] { ?x :v ?v } }",
+    "fed": "SELECT ?x (COUNT(*) AS ?n) { STREAM :fed [RANGE 5s] { ?x :seen ?v } } GROUP BY ?x",
+}
+
+
+LABELS = [
+    [(f"<{EX}{name}>", f"<{EX}label>", "_:l") for name in "bcd"],
+    [(f"<{EX}{name}>", f"<{EX}label>", f'"{name}"') for name in "abc"],
+]
+
+
+@dataclass
+class Call:
+    """A call of the program: a method of Session and its arguments. `elements`: how many it pushes."""
+
+    method: str
+    arguments: tuple[Any, ...] = ()
+    elements: int = 0
+
+
+@dataclass
+class Receiver:
+    """The results of each query, by number: it survives the engine."""
+
+    results: dict[str, dict[int, Any]] = field(default_factory=dict)
+
+    def take(self, name: str, result: cqels.Result) -> None:
+        known = self.results.setdefault(name, {})
+        assert result.number == len(known) + 1, "each number once, in order"
+        shown = sorted((variable, term.n3()) for variable, term in result.bindings.items())
+        known[result.number] = (result.time, result.sign, shown)
+
+
+class Session:
+    """An engine in a process, until that ends."""
+
+    def __init__(self, folder: Path, receiver: Receiver, **options: Any) -> None:
+        self.engine = cqels.Engine(checkpoint=folder, **options)
+        self.receiver = receiver
+        self.subscribed: set[str] = set()
+        for query in self.engine.queries:
+            self.subscribe(query)
+
+    def subscribe(self, query: cqels.Query) -> cqels.Query:
+        name = str(query.name)
+        if name not in self.subscribed:
+            self.subscribed.add(name)
+            following = len(self.receiver.results.get(name, ())) + 1
+            query.subscribe(lambda result: self.receiver.take(name, result), from_number=following)
+        return query
+
+    def named(self, name: str) -> cqels.Query | None:
+        return next((query for query in self.engine.queries if query.name == name), None)
+
+    def register(self, name: str, **options: Any) -> None:
+        static = {"static": [LABELS[0]]} if name == "static" else {}
+        self.subscribe(
+            self.engine.register(PREFIX + QUERIES[name], name=name, changelog="REGISTER" not in QUERIES[name], **static)
+        )
+
+    def unregister(self, name: str) -> None:
+        if (query := self.named(name)) is not None:
+            self.engine.unregister(query)
+
+    def connect(self, name: str, stream: str) -> None:
+        query = self.named(name)
+        assert query is not None
+        self.engine.connect(query, EX + stream)
+
+    def update_static(self, name: str, static: Any) -> None:
+        query = self.named(name)
+        assert query is not None
+        query.update_static(static=static)
+
+    def push(self, stream: str, triples: Any, time: int) -> None:
+        self.engine.push(EX + stream, triples, time=time)
+
+    def push_batch(self, stream: str, table: pa.Table, start: int = 0) -> None:
+        self.engine.push_batch(EX + stream, table.slice(start), document="d")
+
+    def run(self, calls: Sequence[Call]) -> None:
+        """The program, behind the elements that the engine has."""
+        taken, before = self.engine.statistics.elements, 0
+        for call in calls:
+            before += call.elements
+            if before > taken or (before == taken and not call.elements):
+                method = getattr(self, call.method, None) or getattr(self.engine, call.method)
+                begun = call.elements - (before - taken)
+                # A table of which a part was taken in.
+                method(*call.arguments, *([begun] if begun > 0 else ()))
+
+    def end(self) -> None:
+        """The process has ended: the system releases what it held."""
+        self.engine._inputs._resources.close()
+
+
+def iri(name: str) -> str:
+    return f"<{EX}{name}>"
+
+
+def element(random: Random, stream: str, second: float) -> Call:
+    x, y = random.choice("abcde"), random.choice("abcde")
+    triples = [(iri(x), iri("v"), f'"{random.randrange(9)}"^^{INTEGER}'), (iri(x), iri("to"), iri(y))]
+    if random.random() < 0.3:
+        triples.append((iri(x), iri("node"), "_:b"))
+    return Call("push", (stream, triples, int(second * SECOND)), 1)
+
+
+def table(random: Random, second: float, count: int) -> Call:
+    """Elements of a stream as a table; some of their nodes are those of the document."""
+    times = [int(second * SECOND) + place for place in range(count)]
+    objects = [random.choice(["_:shared", '"7"', iri("a")]) for _ in range(count)]
+    columns = {
+        "time": pa.array(times, pa.timestamp("us", tz="UTC")),
+        "subject": [iri(random.choice("abc")) for _ in range(count)],
+        "predicate": [iri("node")] * count,
+        "object": objects,
+    }
+    return Call("push_batch", ("t", pa.table(columns)), count)
+
+
+def program(names: Sequence[str], seed: int = 1, length: int = 26) -> list[Call]:
+    """Queries that come and go between elements of two streams, some at the same instants. One of them reads both, always."""
+    random = Random(seed)
+    names = [name for name in names if name != "windows"]
+    early, late = list(names[::2]), list(names[1::2])
+    calls = [Call("register", (name,)) for name in dict.fromkeys(["windows", *early])]
+    for number in range(length):
+        calls.append(element(random, "st"[number % 2], number // 3 * 0.7))
+        if number == length // 3:
+            calls += [Call("register", (name,)) for name in late]
+        if number == length // 2:
+            calls.append(Call("advance", (int((number // 3 * 0.7 + 0.1) * SECOND),)))
+            calls.append(Call("flush"))
+        if number == 2 * length // 3 and len(early) > 2:
+            calls.append(Call("unregister", (early[2],)))
+        if number == length // 2 and "static" in names:
+            calls.append(Call("update_static", ("static", [LABELS[1]])))
+        if number % 9 == 5:
+            calls.append(Call("checkpoint"))
+        if number == length - 4:
+            calls.append(table(random, (number // 3 + 0.5) * 0.7, 4))
+    return [*calls, Call("finish")]
+
+
+def undisturbed(folder: Path, calls: Sequence[Call], **options: Any) -> dict[str, dict[int, Any]]:
+    receiver = Receiver()
+    session = Session(folder, receiver, **options)
+    session.run(calls)
+    session.end()
+    return receiver.results
+
+
+def disturbed(
+    folder: Path, calls: Sequence[Call], faults: Faults, places: Iterator[int], **options: Any
+) -> dict[str, dict[int, Any]]:
+    """The results where the process ends at the first of these operations, the next one at the second of them, and so on."""
+    receiver = Receiver()
+    for at in places:
+        faults.count, faults.at = 0, at
+        session = None
+        try:
+            session = Session(folder, receiver, **options)
+            session.run(calls)
+        except Crash:
+            pass
+        if session is not None:
+            session.end()
+    faults.at = -1
+    # Once more: if the program had ended, this tells what is missing of its results.
+    session = Session(folder, receiver, **options)
+    if session.engine._steps.ended is None:
+        session.run(calls)
+    session.end()
+    return receiver.results
+
+
+def operations_of(folder: Path, calls: Sequence[Call], faults: Faults, **options: Any) -> tuple[int, Any]:
+    faults.count, faults.at = 0, -1
+    results = undisturbed(folder, calls, **options)
+    return faults.count, results
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Snapshots come after a few elements."""
+    monkeypatch.setattr(durable, "LEAST", 1500)
+
+
+ALL = sorted(QUERIES)
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("name", ["windows"])
+def test_a_crash_at_every_operation(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = Faults(monkeypatch, crash)
+    calls = program([name])
+    operations, expected = operations_of(tmp_path / "whole", calls, faults)
+    assert operations > 60
+    assert len(expected[name]) > 10
+    for at in range(1, operations + 1, 4):
+        assert disturbed(tmp_path / str(at), calls, faults, iter([at])) == expected, at
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("name", ALL)
+def test_crashes_of_each_kind_of_query(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = Faults(monkeypatch, crash)
+    calls = program(["feeds", "fed"] if name == "fed" else [name], seed=len(name))
+    operations, expected = operations_of(tmp_path / "whole", calls, faults)
+    assert expected[name]
+    for at in range(3, operations, operations // 3):
+        assert disturbed(tmp_path / str(at), calls, faults, iter([at, 17, 5])) == expected, at
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("seed", range(3))
+def test_crashes_of_many_queries_that_come_and_go(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = Faults(monkeypatch, crash)
+    random = Random(seed)
+    names = [name for name in ALL if name not in ("feeds", "fed")]
+    random.shuffle(names)
+    # The readers of a query's results come behind it.
+    calls = program(["feeds", "fed", *names], seed=seed, length=40)
+    options = {"lateness": random.choice([0, SECOND]), "durable": random.choice(["sync", "off"])}
+    operations, expected = operations_of(tmp_path / "whole", calls, faults, **options)
+    assert len(expected) > 10
+    for at in random.sample(range(1, operations), 3):
+        places = iter([at, random.randrange(1, 60), random.randrange(1, 60)])
+        assert disturbed(tmp_path / str(at), calls, faults, places, **options) == expected, at
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
+def test_a_power_failure_loses_nothing_that_was_told(
+    part: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = program(["windows", "step", "blank"], seed=3)
+    expected = undisturbed(tmp_path / "whole", calls)
+    power = PowerFailures(monkeypatch, lambda synced, written: synced + int((written - synced) * part))
+    faults = Faults(monkeypatch, power.fail)
+    for at in range(2, 90, 19):
+        assert disturbed(tmp_path / str(at), calls, faults, iter([at])) == expected, at
+
+
+# --- the interface ----------------------------------------------------------------------------------------------------
+
+COUNT = f"{PREFIX}SELECT ?x (COUNT(*) AS ?n) {{ STREAM :s [RANGE 100s] {{ ?x :v ?v }} }} GROUP BY ?x"
+
+
+def pushed(engine: cqels.Engine, *seconds: int) -> None:
+    for second in seconds:
+        engine.push(f"{EX}s", [(iri("a"), iri("v"), f'"{second}"')], time=second * SECOND)
+
+
+def numbers(query: cqels.Query) -> list[tuple[int, int]]:
+    return [(result.number, int(result.bindings["n"])) for result in query.results()]
+
+
+def test_a_query_goes_on_with_its_state(tmp_path: Path) -> None:
+    engine = cqels.Engine(checkpoint=tmp_path)
+    query = engine.register(COUNT, name="count")
+    assert not query.restored
+    pushed(engine, 1, 2)
+    assert numbers(query) == [(1, 1), (2, 2)]
+    engine.checkpoint()
+    pushed(engine, 3)
+    engine.close()
+    engine = cqels.Engine(checkpoint=tmp_path)
+    assert engine.statistics.elements == 3
+    assert [query.name for query in engine.queries] == ["count"]
+    query = engine.register(COUNT, name="count")
+    assert query.restored
+    pushed(engine, 4)
+    # Those since the snapshot come again.
+    assert numbers(query) == [(3, 3), (4, 4)]
+    engine.close()
+
+
+def test_results_that_were_not_taken_are_kept(tmp_path: Path) -> None:
+    engine = cqels.Engine(checkpoint=tmp_path)
+    query = engine.register(COUNT)
+    pushed(engine, 1, 2, 3)
+    assert next(query.results()).number == 1
+    engine.checkpoint()
+    engine.close()
+    query = cqels.Engine(checkpoint=tmp_path).register(COUNT)
+    assert numbers(query) == [(2, 2), (3, 3)]
+
+
+def test_each_subscriber_begins_where_it_was(tmp_path: Path) -> None:
+    engine = cqels.Engine(checkpoint=tmp_path)
+    engine.register(COUNT, name="count").subscribe(lambda result: None)
+    pushed(engine, 1, 2)
+    engine.checkpoint()
+    pushed(engine, 3, 4, 5)
+    engine.close()
+    engine = cqels.Engine(checkpoint=tmp_path)
+    (query,) = engine.queries
+    found: dict[int, list[int]] = {3: [], 5: [], 9: []}
+    for first, got in found.items():
+        query.subscribe(lambda result, got=got: got.append(result.number), from_number=first)
+    with pytest.raises(UsageError, match="before number 3 are no longer kept"):
+        query.subscribe(print, from_number=2)
+    pushed(engine, 6, 7, 8, 9)
+    assert found == {3: [3, 4, 5, 6, 7, 8, 9], 5: [5, 6, 7, 8, 9], 9: [9]}
+    with pytest.raises(UsageError, match="before number 10 are no longer kept"):
+        query.subscribe(print, from_number=9)
+    engine.close()
+
+
+def test_numbers_without_a_checkpoint() -> None:
+    engine = cqels.Engine()
+    query = engine.register(COUNT)
+    pushed(engine, 1, 2, 3)
+    found: list[int] = []
+    query.subscribe(lambda result: found.append(result.number), from_number=2)
+    pushed(engine, 4)
+    assert found == [2, 3, 4]
+    with pytest.raises(UsageError, match="has no checkpoint"):
+        engine.checkpoint()
+
+
+def test_another_query_under_a_name_is_refused(tmp_path: Path) -> None:
+    engine = cqels.Engine(checkpoint=tmp_path)
+    engine.register(COUNT, name="count")
+    with pytest.raises(UsageError, match="registered as 'count' already"):
+        engine.register(COUNT, name="count")
+    engine.close()
+    engine = cqels.Engine(checkpoint=tmp_path)
+    with pytest.raises(UsageError, match="as 'count', which differs in: text, changelog"):
+        engine.register(COUNT.replace("100s", "10s"), name="count", changelog=True)
+    engine.unregister(engine.queries[0])
+    assert not engine.register(COUNT.replace("100s", "10s"), name="count").restored
+    engine.close()
+
+
+def test_other_options_are_refused(tmp_path: Path) -> None:
+    cqels.Engine(checkpoint=tmp_path).close()
+    with pytest.raises(UsageError, match="other options: lateness, blank_nodes"):
+        cqels.Engine(checkpoint=tmp_path, lateness=5, blank_nodes="element")
+    cqels.Engine(checkpoint=tmp_path).close()
+    with pytest.raises(UsageError, match="durable is 'sync', 'batch' or 'off'"):
+        cqels.Engine(checkpoint=tmp_path, durable="perhaps")
+    with pytest.raises(UsageError, match="rejects is a file that is written anew"):
+        cqels.Engine(checkpoint=tmp_path, rejects=tmp_path / "rejects")
+    with pytest.raises(UsageError, match="checkpoint is a folder"):
+        cqels.Engine(checkpoint=3)  # type: ignore[arg-type]
+
+
+def test_one_engine_uses_a_checkpoint(tmp_path: Path) -> None:
+    engine = cqels.Engine(checkpoint=tmp_path)
+    with pytest.raises(UsageError, match="another process or engine uses"):
+        cqels.Engine(checkpoint=tmp_path)
+    engine.close()
+    cqels.Engine(checkpoint=tmp_path).close()
+
+
+def test_random_values_are_refused(tmp_path: Path) -> None:
+    engine = cqels.Engine(checkpoint=tmp_path)
+    text = (
+        "REGISTER RSTREAM <urn:o> AS SELECT ?x (RAND() AS ?r) FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT10S STEP PT1S] "
+        "WHERE { WINDOW <urn:w> { ?x ?p ?o } }"
+    )
+    with pytest.raises(UnsupportedQuery, match="UUID, STRUUID, RAND and BNODE"):
+        engine.register(text)
+    assert engine.queries == ()
+    engine.close()
+
+
+def test_a_finished_engine_stays_finished_and_gives_its_results(tmp_path: Path) -> None:
+    engine = cqels.Engine(checkpoint=tmp_path)
+    engine.register(COUNT, name="count")
+    pushed(engine, 1, 2)
+    engine.finish()
+    engine = cqels.Engine(checkpoint=tmp_path)
+    query = engine.register(COUNT, name="count")
+    assert numbers(query) == [(1, 1), (2, 2)]
+    with pytest.raises(UsageError, match="streams have ended"):
+        pushed(engine, 3)
+    engine.close()
+
+
+def test_rules_of_a_program_are_kept(tmp_path: Path) -> None:
+    for _ in range(2):
+        engine = cqels.Engine(checkpoint=tmp_path)
+        rules = engine.register_rules(
+            "Warm(X):-Boxminus[0,2]Hot(X)", facts=["Hot(a)@[0,10]"], streams=f"{EX}s", namespace=EX
+        )
+        query = rules.state("Warm", name="warm")
+        done = engine.statistics.elements
+        for second in range(3 * done, 3 * done + 3):
+            engine.push(
+                f"{EX}s",
+                [(iri("b"), f"<{RDF.type}>", iri("Hot"))],
+                time=second * SECOND,
+            )
+        engine.close()
+    assert query.restored
+
+
+@pytest.mark.usefixtures("often")
+def test_a_damaged_snapshot_is_replaced_by_the_one_before(tmp_path: Path) -> None:
+    calls = program(["windows", "blank", "top"])
+    expected = undisturbed(tmp_path / "whole", calls)
+    receiver = Receiver()
+    session = Session(tmp_path / "damaged", receiver)
+    session.run(calls[:-6])
+    session.end()
+    *_, last = sorted((tmp_path / "damaged").glob("*.snapshot"))
+    data = bytearray(last.read_bytes())
+    data[len(data) // 3] ^= 4
+    last.write_bytes(data)
+    said: list[cqels.CqelsError] = []
+    session = Session(tmp_path / "damaged", receiver, report=said.append)
+    assert any("its digest does not fit its content" in error.message for error in said)
+    session.run(calls)
+    session.end()
+    assert receiver.results == expected
+
+
+@pytest.mark.usefixtures("often")
+def test_the_folder_follows_the_state_and_not_the_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durable, "LEAST", 20_000)
+    engine = cqels.Engine(checkpoint=tmp_path, durable="off")
+    engine.register(COUNT.replace("100s", "5s"), name="count").subscribe(lambda result: None)
+    sizes = []
+    for second in range(1500):
+        pushed(engine, second)
+        if second % 50 == 0:
+            sizes.append(sum(path.stat().st_size for path in tmp_path.iterdir()))
+            assert len(list(tmp_path.glob("*.snapshot"))) <= 2
+    assert max(sizes[20:]) <= 1.2 * max(sizes[:20])
+    engine.close()
+
+
+def test_a_full_disk_refuses_a_push_and_takes_it_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(name: str, arguments: tuple[Any, ...]) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    engine = cqels.Engine(checkpoint=tmp_path)
+    query = engine.register(COUNT, name="count")
+    pushed(engine, 1)
+    with monkeypatch.context() as patch:
+        Faults(patch, full).at = 1
+        with pytest.raises(StorageError, match="No space left on device; nothing was taken in"):
+            pushed(engine, 2)
+    assert engine.statistics.elements == 1
+    pushed(engine, 2, 3)
+    assert numbers(query) == [(1, 1), (2, 2), (3, 3)]
+    engine.close()
+    assert numbers(cqels.Engine(checkpoint=tmp_path).register(COUNT, name="count")) == [(1, 1), (2, 2), (3, 3)]
+
+
+KILLED = """
+import sys, json, cqels_py as cqels
+folder, out, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+from cqels_py.engine import durable
+durable.LEAST = 4000
+engine = cqels.Engine(checkpoint=folder, durable=sys.argv[4])
+query = engine.register(QUERY, name="q")
+known = [json.loads(line) for line in open(out)] if __import__("os").path.exists(out) else []
+file = open(out, "a", buffering=1)
+query.subscribe(lambda r: file.write(json.dumps([r.number, r.time, sorted((k, v.n3()) for k, v in r.bindings.items())]) + "\\n"),
+                from_number=len(known) + 1)
+for i in range(engine.statistics.elements, count):
+    engine.push("http://ex.org/s", [(f"<http://ex.org/{i % 7}>", "<http://ex.org/v>", f'"{i * 31 % 11}"')], time=i * 300_000)
+engine.finish()
+"""
+
+
+@pytest.mark.parametrize("mode", ["sync", "off"])
+def test_processes_that_are_killed_are_followed_by_one_that_completes_them(mode: str, tmp_path: Path) -> None:
+    text = f"{PREFIX}SELECT ?x (COUNT(*) AS ?n) (MAX(?v) AS ?m) {{ STREAM :s [RANGE 6s] {{ ?x :v ?v }} }} GROUP BY ?x"
+    script = textwrap.dedent(KILLED).replace("QUERY", repr(text))
+
+    def command(name: str) -> list[str]:
+        return [sys.executable, "-c", script, str(tmp_path / name), str(tmp_path / f"{name}.out"), "400", mode]
+
+    subprocess.run(command("whole"), check=True)
+    random = Random(6)
+    kills = 0
+    while kills < 2:
+        process = subprocess.Popen(command("killed"))
+        found = tmp_path / "killed.out"
+        wanted = (len(found.read_bytes()) if found.exists() else 0) + random.randrange(3000, 12000)
+        while process.poll() is None and (not found.exists() or found.stat().st_size < wanted):
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -9
+        kills += 1
+    subprocess.run(command("killed"), check=True)
+    assert (tmp_path / "killed.out").read_text() == (tmp_path / "whole.out").read_text()
+
+
+def test_a_query_over_streams_of_a_former_one_begins_anew(tmp_path: Path) -> None:
+    """The event time of the former is not that of the new one, as it would be without a restart."""
+    found = []
+    for restart in (False, True):
+        engine = cqels.Engine(checkpoint=tmp_path / str(restart), lateness=5 * SECOND)
+        query = engine.register(COUNT, name="former")
+        pushed(engine, 20, 21)
+        engine.checkpoint()
+        if restart:
+            engine.close()
+            engine = cqels.Engine(checkpoint=tmp_path / str(restart), lateness=5 * SECOND)
+            (query,) = engine.queries
+        engine.unregister(query)
+        query = engine.register(COUNT, name="latter")
+        pushed(engine, 2, 30)
+        engine.finish()
+        found.append((numbers(query), engine.statistics.late))
+    assert found[0] == found[1]
+    assert found[0][0]
+
+
+@pytest.mark.usefixtures("often")
+def test_decisions_by_the_clock_are_made_again_as_they_were(tmp_path: Path) -> None:
+    """Elements of now, of before, and of later, at which time goes on with the clock; another process has another clock."""
+    engine = cqels.Engine(checkpoint=tmp_path, clock="wall", clock_delay=1000, ahead=30 * SECOND)
+    query = engine.register(COUNT.replace("100s", "40ms"), name="count", changelog=True)
+    found: list[tuple[int, int, int]] = []
+    query.subscribe(lambda result: found.append((result.number, result.time, result.sign)))
+    for offset in (0, -20, 10, -SECOND, 50_000, 90 * SECOND, 30_000, 0):
+        now = time.time_ns() // 1000
+        engine.push(f"{EX}s", [(iri("a"), iri("v"), f'"{offset}"')], time=now + offset)
+        time.sleep(0.02)
+    engine.close()
+    statistics = engine.statistics
+    assert statistics.late
+    assert statistics.ahead
+    engine = cqels.Engine(checkpoint=tmp_path, clock="wall", clock_delay=1000, ahead=30 * SECOND)
+    engine._clock_thread.stop()
+    (query,) = engine.queries
+    again = [(result.number, result.time, result.sign) for result in query.results() if result.number <= len(found)]
+    assert again == found
+    assert engine.statistics.elements == statistics.elements
+    assert (engine.statistics.late, engine.statistics.ahead) == (statistics.late, statistics.ahead)
+    engine.close()
