@@ -12,7 +12,7 @@ from cqels_py.algebra.nodes import ContinuousQuery, EventJoin, Output, RuleSet
 from cqels_py.algebra.validate import walk
 from cqels_py.analysis.checks import ANALYSES
 from cqels_py.analysis.memory import MemoryVerdict, growing_events, memory_verdict
-from cqels_py.engine.services import TIMEOUT, answer_services
+from cqels_py.engine.services import TIMEOUT, Ask, answer_services
 from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.parser import parse
 from cqels_py.parser.source import Source
@@ -21,6 +21,7 @@ from cqels_py.planner import CHOICES, RULES, plan_query, rewrite_plan
 from cqels_py.planner.matches import with_guarantee
 from cqels_py.rewrites import OPTIONAL, rewrite
 from cqels_py.rewrites.entailment import Ontology, entail
+from cqels_py.sources.sparql_protocol import select
 from cqels_py.validation import check_flag
 
 OPTIMISATIONS: tuple[str, ...] = (*(rule.__name__ for rule in (*OPTIONAL, *RULES)), *CHOICES)
@@ -92,13 +93,14 @@ def compile_query(
     without: Collection[str] = (),
     guarantee: bool = False,
     rules: RuleSet | None = None,
+    ask: Ask = select,
 ) -> CompiledQuery:
     """Compile a query's text; or compile a compiled query again, with other options, without parsing its text again.
 
     `source` names the text in messages. `changelog`: results of both signs. `service_timeout`: seconds that an endpoint of
     SERVICE may be silent. `ontology`: the query also sees the triples that it entails (RDFS). `without`: names of
     `OPTIMISATIONS` to leave out. `guarantee`: see `Engine.register`. `rules`: those that STATE asks, for a text without RULES.
-    Raises QuerySyntaxError, UnsupportedQuery, DataError (of an endpoint), UsageError.
+    `ask`: gives the endpoints' answers. Raises QuerySyntaxError, UnsupportedQuery, DataError (of an endpoint), UsageError.
     """
     check_flag(changelog, "changelog")
     check_flag(guarantee, "guarantee")
@@ -109,7 +111,7 @@ def compile_query(
         guarantee = guarantee or query.guarantee
         without = query.without.union(without)
     else:
-        text, asked = query, answer_services(_parsed(query, source, rules), service_timeout)
+        text, asked = query, answer_services(_parsed(query, source, rules), service_timeout, ask)
     left_out = _checked(without)
     if changelog:
         # Before planning: the rows of a whole answer have an order, changes have none.

@@ -14,9 +14,9 @@ from __future__ import annotations
 import json
 import struct
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, fields
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -25,6 +25,7 @@ import numpy as np
 
 from cqels_py.algebra.nodes import Output
 from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.rearrange import take_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.checkpoints import log
 from cqels_py.checkpoints.durable_files import StorageError
@@ -35,16 +36,18 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.compile import CompiledQuery, compile_query
 from cqels_py.engine.query import Query
 from cqels_py.engine.registered_rules import RegisteredRules, read_rules, rule_set_of
+from cqels_py.engine.services import Answers
 from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.plan.nodes import VolatileColumn
-from cqels_py.state.named_values import NamedValues
+from cqels_py.runners.chaining import ConstructedStream
+from cqels_py.state.named_values import NamedValues, restore, values_of
 
 if TYPE_CHECKING:
     from cqels_py.engine.engine import Engine
 
 SYNC, BATCH, OFF = "sync", "batch", "off"
 """When a call answers: when its input is durable; likewise, but one sync serves the calls of 2 ms; at once."""
-LEAST = 1 << 20
+LEAST = 8 << 20
 """A log of fewer bytes needs no snapshot."""
 
 _NUMBER = struct.Struct("<Q")
@@ -65,9 +68,11 @@ class Kind(IntEnum):
     CONNECT = 7
     STATIC = 8
     FOLLOW = 9
+    RUN = 10
+    READ = 11
 
 
-_STEPS = (Kind.ELEMENTS, Kind.WAITING, Kind.ADVANCE, Kind.FINISH, Kind.STATIC, Kind.FOLLOW)
+_STEPS = (Kind.ELEMENTS, Kind.WAITING, Kind.ADVANCE, Kind.FINISH, Kind.STATIC, Kind.FOLLOW, Kind.READ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,7 @@ class Registration:
     guarantee: bool
     without: tuple[str, ...]
     rules: Mapping[str, Any] | None
+    services: Answers = field(default_factory=Answers, compare=False)
 
     @staticmethod
     def of(
@@ -116,12 +122,62 @@ class Registration:
             without=self.without,
             guarantee=self.guarantee,
             rules=rules,
+            ask=self.services.again,
         )
+
+    def plain(self) -> dict[str, Any]:
+        """Plain data, from which `from_plain` makes the registration."""
+        return {**{each.name: getattr(self, each.name) for each in fields(self)}, "services": self.services.given}
+
+    @staticmethod
+    def from_plain(given: Mapping[str, Any]) -> Registration:
+        """The registration."""
+        return Registration(**{**given, "without": tuple(given["without"]), "services": Answers(given["services"])})
 
     def differing(self, other: Registration) -> list[str]:
         """The options in which another registration differs."""
         names = ("text", "changelog", "entailment", "guarantee", "without", "rules")
         return [name for name in names if _plain(getattr(self, name)) != _plain(getattr(other, name))]
+
+
+@dataclass(slots=True)
+class FilesRead:
+    """The files of runs: how many elements of each have been taken in, by "stream file".
+
+    `last`: those of the last run, as [stream, file, bytes]; `documents`: the last number of a document before it.
+    """
+
+    positions: dict[str, int] = field(default_factory=dict)
+    last: list[list[Any]] = field(default_factory=list)
+    documents: int = 0
+
+    def begun(self, sources: Mapping[str, object], documents: int) -> dict[str, Any]:
+        """A run of these sources. UsageError for a file that has become shorter since it was begun."""
+        found = {iri: path for iri, given in sources.items() if (path := _file(given)) is not None}
+        files = [[iri, str(path), path.stat().st_size] for iri, path in found.items()]
+        for iri, name, size in files:
+            if any(known[:2] == [iri, name] and size < known[2] for known in self.last):
+                raise UsageError(
+                    f"{name} has become shorter since {self.positions.get(f'{iri} {name}', 0)} elements of it were taken in: it is "
+                    "another file; give it another name"
+                )
+        same = [each[:2] for each in files] == [each[:2] for each in self.last]
+        return {"files": files, "documents": self.documents if same else documents}
+
+    def begin(self, run: Mapping[str, Any]) -> None:
+        """The run begins."""
+        self.last, self.documents = run["files"], run["documents"]
+
+    def taken(self, stream: str) -> int:
+        """How many elements of the stream's file have been taken in."""
+        return next((self.positions.get(f"{iri} {path}", 0) for iri, path, _ in self.last if iri == stream), 0)
+
+    def count(self, stream: str, elements: int) -> None:
+        """So many elements of a stream are taken in; nothing is counted if its source is no file."""
+        for iri, path, _ in self.last:
+            if iri == stream:
+                key = f"{iri} {path}"
+                self.positions[key] = self.positions.get(key, 0) + elements
 
 
 class Inputs:
@@ -136,8 +192,17 @@ class Inputs:
         """The query that goes on from an earlier process under this name. UsageError if it is another one."""
         return None
 
-    def elements(self, batch: ElementBatch) -> None:
-        """The elements of a step."""
+    @contextmanager
+    def reading(self, sources: Mapping[str, object]) -> Iterator[None]:
+        """Inside, these sources are opened and read. UsageError for a file that is not the one that was begun."""
+        yield
+
+    def unread(self, batch: ElementBatch) -> ElementBatch:
+        """The elements that the engine does not have yet, of those that its sources have next."""
+        return batch
+
+    def elements(self, batch: ElementBatch, *, read: bool) -> None:
+        """The elements of a step. `read`: from a source of a run."""
 
     def waiting_processed(self) -> None:
         """The elements that wait for a boundary are processed now."""
@@ -199,6 +264,9 @@ class LoggedInputs(Inputs):
         self._steps_before: dict[Query, int] = {}
         # The numbers of the last pushed element and the last document that have been logged: scopes of blank nodes.
         self._scopes = 0, 0
+        self._now = 0
+        self._files = FilesRead()
+        self._left: dict[int, int] = {}
         self._recent = False
         self._replaying = True
         self._resources = ExitStack()
@@ -235,9 +303,43 @@ class LoggedInputs(Inputs):
         del self._unclaimed[key]
         return query
 
-    def elements(self, batch: ElementBatch) -> None:
+    @contextmanager
+    def reading(self, sources: Mapping[str, object]) -> Iterator[None]:
+        dictionary = self._engine.dictionary
+        before = dictionary.documents
+        run = self._files.begun(sources, before)
+        self._append(Kind.RUN, json.dumps(run).encode())
+        self._files.begin(run)
+        self._left = {self._engine._registry.streams.number(iri): self._files.taken(iri) for iri, _, _ in run["files"]}
+        # Blank nodes of files that are opened again are those of the first time.
+        dictionary.number_documents_after(run["documents"])
+        try:
+            yield
+        finally:
+            self._left = {}
+            dictionary.number_documents_after(max(before, dictionary.documents))
+
+    def unread(self, batch: ElementBatch) -> ElementBatch:
+        if not any(self._left.values()):
+            return batch
+        unread = np.ones(len(batch), np.bool_)
+        for number, left in self._left.items():
+            known = np.flatnonzero(batch.stream == number)[:left]
+            unread[known] = False
+            self._left[number] = left - len(known)
+        return take_elements(batch, np.flatnonzero(unread))
+
+    def elements(self, batch: ElementBatch, *, read: bool) -> None:
         if not self._replaying:
-            self._append(Kind.ELEMENTS, pack_elements(batch, self._engine.dictionary))
+            self._append(Kind.READ if read else Kind.ELEMENTS, pack_elements(batch, self._engine.dictionary))
+            if read:
+                self._count(batch)
+
+    def _count(self, batch: ElementBatch) -> None:
+        streams = self._engine._registry.all_streams
+        numbers, counts = np.unique(batch.stream, return_counts=True)
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            self._files.count(streams[number], count)
 
     def waiting_processed(self) -> None:
         self._append(Kind.WAITING, b"")
@@ -257,7 +359,12 @@ class LoggedInputs(Inputs):
                 "UUID, STRUUID, RAND and BNODE would have other values when results are made again after a restart; leave them out, "
                 "or make the engine without checkpoint="
             )
-        self._append(Kind.REGISTER, _with_terms(asdict(registration), data, self._engine))
+        if any("_:" in text for answer in registration.services.given for row in answer or () for text in row.values()):
+            raise UnsupportedQuery(
+                "an answer of SERVICE has a blank node, which would be another one after a restart; ask for IRIs and literals, or "
+                "make the engine without checkpoint="
+            )
+        self._append(Kind.REGISTER, _with_terms(registration.plain(), data, self._engine))
         self._registrations[query] = registration
         self._steps_before[query] = self._steps
 
@@ -288,17 +395,22 @@ class LoggedInputs(Inputs):
 
     def _append(self, kind: Kind, content: bytes) -> None:
         if not self._replaying:
-            if self._log.size > max(LEAST, self._snapshot_bytes):
-                self.snapshot()
-            scopes = self._engine._elements, self._engine.dictionary.documents
-            now = 0 if (clock := self._engine._clock) is None else clock.hold()
-            self._log.append(kind, _HEAD.pack(*scopes, now) + content)
-            self._scopes = scopes
+            # A query may be removed in the middle of a step, and by any thread.
+            if kind != Kind.UNREGISTER:
+                self._decide()
+            self._log.append(kind, _HEAD.pack(*self._scopes, self._now) + content)
             if self._recent:
                 self._recent = False
                 for query in self._registrations:
                     query.recent = []
         self._steps += kind in _STEPS
+
+    def _decide(self) -> None:
+        """Between two steps: save the state if it is time to, and settle what the next step depends on."""
+        if self._log.size > max(LEAST, self._snapshot_bytes):
+            self.snapshot()
+        self._scopes = self._engine._elements, self._engine.dictionary.documents
+        self._now = 0 if (clock := self._engine._clock) is None else clock.hold()
 
     def _sync(self) -> None:
         try:
@@ -346,10 +458,11 @@ class LoggedInputs(Inputs):
             "options": self._options,
             "streams": engine._registry.all_streams,
             "steps": self._steps,
-            "queries": [asdict(self._registrations[query]) for query in queries],
+            "queries": [self._registrations[query].plain() for query in queries],
             "counts": [query.delivery.count for query in queries],
             "steps_before": [self._steps_before[query] for query in queries],
             "scans": [scans.index(each) for each in scans],
+            "files": asdict(self._files),
             "connections": [[queries.index(query), stream] for query, stream in self._connections],
         }
         state: dict[str, NamedValues] = {_HEADER: {"json": json.dumps(header)}}
@@ -359,6 +472,8 @@ class LoggedInputs(Inputs):
         for place, query in enumerate(queries):
             prefix = f"{_QUERY}{place}/"
             data = _dataflow(query).static
+            if isinstance(feed := engine._queries[query].feed, ConstructedStream):
+                state[f"{prefix}construction"] = values_of(feed.construction)
             state[f"{prefix}static"] = {"quads": data.quads, "names": data.names}
             state[f"{prefix}untaken"] = _saved_results(query.untaken(), len(query.variables))
             state |= {f"{prefix}dataflow/{part}": values for part, values in _dataflow(query).state().items()}
@@ -400,6 +515,7 @@ class LoggedInputs(Inputs):
         engine._restore(_below(_ENGINE, state))
         self._scopes = engine._elements, engine.dictionary.documents
         engine._registry.know_streams(header["streams"])
+        self._files = FilesRead(**header["files"])
         seen: set[int] = set()
         for place, given in enumerate(header["queries"]):
             own = _below(f"{_QUERY}{place}/", state)
@@ -407,8 +523,10 @@ class LoggedInputs(Inputs):
                 self._close_scans(header["steps_before"][place])
             seen.add(header["scans"][place])
             data = StaticData([cast(Ids, own["static"]["quads"])], cast(Ids, own["static"]["names"]).tolist())
-            query = self._register(_registration(given), data)
+            query = self._register(Registration.from_plain(given), data)
             _dataflow(query).restore(_below("dataflow/", own))
+            if isinstance(feed := engine._queries[query].feed, ConstructedStream):
+                restore(feed.construction, own["construction"])
             query.begin_after(header["counts"][place], _restored_results(own["untaken"], query))
         for place, stream in header["connections"]:
             engine._connect(engine.queries[place], stream)
@@ -432,14 +550,19 @@ class LoggedInputs(Inputs):
 
     def _replay(self, record: log.Record) -> None:
         engine, content = self._engine, memoryview(record.content)[_HEAD.size :]
-        *scopes, now = _HEAD.unpack_from(record.content)
+        *scopes, self._now = _HEAD.unpack_from(record.content)
         self._scopes = scopes[0], scopes[1]
+        engine.dictionary.number_documents_after(scopes[1])
         if engine._clock is not None:
-            engine._clock.hold(now)
+            engine._clock.hold(self._now)
         engine._elements = self._scopes[0]
         match record.kind:
-            case Kind.ELEMENTS:
+            case Kind.RUN:
+                self._files.begin(json.loads(bytes(content)))
+            case Kind.ELEMENTS | Kind.READ:
                 batch = unpack_elements(content, engine.dictionary)
+                if record.kind == Kind.READ:
+                    self._count(batch)
                 self._step(lambda: engine._runner.push(batch))
             case Kind.WAITING:
                 self._step(engine._runner.process_waiting)
@@ -456,7 +579,7 @@ class LoggedInputs(Inputs):
                     engine._end()
             case Kind.REGISTER:
                 given, data = _read_with_terms(content, engine)
-                self._register(_registration(given), data)
+                self._register(Registration.from_plain(given), data)
             case Kind.UNREGISTER:
                 engine._forget(self._by_key(bytes(content).decode()))
             case Kind.CONNECT:
@@ -469,7 +592,6 @@ class LoggedInputs(Inputs):
                 raise StorageError(
                     f"{self._folder} has a record of kind {record.kind}, which this version does not know"
                 )
-        engine.dictionary.number_documents_after(self._scopes[1])
         engine._deliver(engine._pending.take())
 
     def _step(self, step: Callable[[], None]) -> None:
@@ -495,6 +617,14 @@ def opened(engine: Engine, folder: object, durable: str, options: Mapping[str, o
     return LoggedInputs(engine, Path(folder), durable, options)
 
 
+def _file(source: object) -> Path | None:
+    """The file that can be read again, if the source is one."""
+    if not isinstance(source, str | Path):
+        return None
+    path: Path = Path(str(source).removeprefix("file://"))
+    return path.absolute() if path.is_file() else None
+
+
 def _dataflow(query: Query) -> Any:
     assert query._dataflow is not None
     return query._dataflow
@@ -503,10 +633,6 @@ def _dataflow(query: Query) -> Any:
 def _plain(value: object) -> object:
     """The value as it comes back from JSON."""
     return json.loads(json.dumps(value))
-
-
-def _registration(given: Mapping[str, Any]) -> Registration:
-    return Registration(**{**given, "without": tuple(given["without"])})
 
 
 def _registers_nothing(*_: object, **__: object) -> Query:

@@ -298,6 +298,7 @@ class Engine:
             service_timeout=self._options.service_timeout,
             guarantee=guarantee,
             rules=rule_set_of(rules),
+            ask=asked.services.ask,
         )
         compiled.check_memory(source)
         # Beside the running engine: other threads can push meanwhile.
@@ -708,7 +709,8 @@ class Engine:
         carry their times, where no query says so (`@ :predicate`). `maps`: by streams, how rows and JSON objects that are no RDF
         become elements: a file with a CONSTRUCT over the columns, or with a JSON-LD context (.jsonld, .json), or a `Mapping`.
         `progress` is called with the statistics after each batch. An exception of it, or of a subscriber, ends the reading; the
-        engine remains usable. `skip`: so many elements of the merged sources are left out at the beginning, since the state that
+        engine remains usable. An engine with a checkpoint goes on with a file behind the elements that it has of it, which perhaps
+        another process has read. `skip`: so many elements of the merged sources are left out at the beginning, since the state that
         the engine was restored from has them already.
         """
         self._steps.check_open()
@@ -725,9 +727,12 @@ class Engine:
             )
         last = None if until is None else instant(until)
         self._flush()
+        # With a second thread, the dictionary would change while it is saved.
+        threads = 1 if self._inputs.keeps else threads
         second = reader_ahead(list(sources.values()), threads, self.dictionary, self._reports.malformed)
         report = self._reports.malformed if second is None else second.report
         with ExitStack() as cleanup:
+            cleanup.enter_context(self._inputs.reading(sources))
             interval = INTERVAL if len(sources) > 1 or self._clock is not None else None
             readers = all_opened(
                 sources, lambda iri: self._opening(iri, given.get(iri), report, read_by.get(iri), interval), cleanup
@@ -782,6 +787,7 @@ class Engine:
         reading = nullcontext() if second is None else closing(second)
         with self.dictionary.holding(live), reading, self._committing(merged if second is None else None):
             for batch in merged if second is None else second.read(merged):
+                batch = self._inputs.unread(batch)
                 if not len(batch):
                     if self._clock is not None:
                         self._follow_clock(merged)
@@ -792,7 +798,7 @@ class Engine:
                         # States are taken between two parts.
                         skip -= end - start
                         continue
-                    self._process_part(slice_elements(batch, start, end))
+                    self._process_part(slice_elements(batch, start, end), read=True)
                     if progress is not None:
                         progress(self.statistics)
 
@@ -873,11 +879,11 @@ class Engine:
         return wrong
 
     @undisturbed
-    def _process_part(self, batch: ElementBatch, *, deliver: bool = True) -> None:
+    def _process_part(self, batch: ElementBatch, *, deliver: bool = True, read: bool = False) -> None:
         """Process a part of a table or of sources; then the elements that subscribers have pushed meanwhile."""
         if self._overfull:
             self._check_room()
-        self._process(batch)
+        self._process(batch, read=read)
         if deliver:
             self._deliver(self._pending.take())
             if self._pushed:
@@ -887,10 +893,10 @@ class Engine:
     def _deliver_rest(self, deliveries: Sequence[Delivery]) -> None:
         self._deliver(deliveries)
 
-    def _process(self, batch: ElementBatch) -> None:
+    def _process(self, batch: ElementBatch, *, read: bool = False) -> None:
         counters = self._counters
         late, ahead = counters.late, counters.ahead
-        self._inputs.elements(batch)
+        self._inputs.elements(batch, read=read)
         with self._steps:
             self._runner.push(batch)
         if dropped := counters.late - late:

@@ -79,6 +79,8 @@ class Filling:
 class Construction:
     """A query's template, filled with results. Blank nodes differ between results, also across batches."""
 
+    STATE = ("_scope", "_results")
+
     def __init__(self, template: Template, dictionary: Dictionary) -> None:
         self._filling = Filling(template, dictionary)
         self._scope = dictionary.next_document() * _MOST_RESULTS

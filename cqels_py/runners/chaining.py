@@ -29,7 +29,7 @@ class ConstructedStream:
     """
 
     def __init__(self, construction: Construction) -> None:
-        self._construction = construction
+        self.construction = construction
         self.streams: tuple[int, ...] = ()
         self.watched: frozenset[int] = frozenset()
         self._graphs: list[ElementBatch] = []
@@ -39,7 +39,7 @@ class ConstructedStream:
         """Results of the current step, which follow from the elements of `view`."""
         if not self.streams:
             return
-        graphs, opening = self._construction.graphs(results)
+        graphs, opening = self.construction.graphs(results)
         if len(graphs):
             self._graphs.append(graphs)
             self._positions.append(view.preceding(results, element_tick)[opening])
