@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
@@ -57,6 +58,7 @@ from cqels_py.functions.limits import MAX_TEXT, Limits
 from cqels_py.interrupts import done, undisturbed, use
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import RowMap, read_map
+from cqels_py.plan.nodes import Plan
 from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.running import RunningQuery
 from cqels_py.runners.statistics import Statistics
@@ -134,8 +136,8 @@ class Engine:
     `checkpoint`: a folder that keeps queries, their state and what is taken in; a new engine with the same folder and options goes
     on from there, however the process ended. `register` then returns the query of that name with its state, results have the same
     numbers, and `statistics.elements` says how many elements have been taken in. `durable` "sync": a call returns, and results are
-    delivered, when its input is on the disk; "batch": likewise, with one sync for the calls of 2 milliseconds; "off": at once, and a
-    failure of the machine, not of the process, may lose the last ones. Elements that wait for a `batch` are not kept yet.
+    delivered, when its input is on the disk; "batch": likewise, with one sync for the calls of 2 milliseconds; "off": at once, and
+    a failure of the machine, not of the process, may lose the last ones. Elements that wait for a `batch` are not kept yet.
 
     Several threads may use an engine: their calls come one after the other, each as a whole. Subscribers are called when a step is
     complete, by the thread whose call made the results, and other threads can push meanwhile. If they make results for a query
@@ -270,16 +272,22 @@ class Engine:
         guarantee: bool = False,
         rules: RegisteredRules | None = None,
         name: str | None = None,
+        backfill: Mapping[str, StreamSource] | None = None,
     ) -> Query:
         """Register a query, by its text or compiled (`engine.compile`); it sees elements that are pushed from now on.
 
-        `source` names the text in messages. `static`: data of the default graph, one source or several; `static_graphs`:
-        named graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees triples inferred from the
+        `backfill`: before that it sees the elements of these sources, by stream, as if it had been registered before them; their
+        results wait for the query's subscriber. Elements that are later than those the engine has taken in of these streams are
+        left out, so that none comes twice. The other queries go on afterwards as if nothing had happened; other threads' calls wait
+        meanwhile.
+
+        `source` names the text in messages. `static`: data of the default graph, one source or several; `static_graphs`: named
+        graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees triples inferred from the
         classes and properties of the static default graph. `guarantee`: the matches of MATCH are found with a delay that depends on
         their length alone, and an event takes steps by the logarithm of what WITHIN holds; where that cannot be, the query is
         refused. `rules`: those of `register_rules` that STATE asks, for a text without RULES. `name`: by which an engine with a
-        checkpoint knows the query after a restart (without it by its text): that one is returned, with its static data and its state
-        (`query.restored`). Raises QuerySyntaxError, UnsupportedQuery, DataError.
+        checkpoint knows the query after a restart (without it by its text): that one is returned, with its static data and its
+        state (`query.restored`). Raises QuerySyntaxError, UnsupportedQuery, DataError.
         """
         if self._pending.is_here():
             raise _called_by_subscriber("register")
@@ -289,6 +297,10 @@ class Engine:
         )
         if (restored := self._inputs.restored(asked)) is not None:
             return restored
+        if backfill is not None and self._inputs.keeps:
+            raise UsageError(
+                "backfill in an engine with a checkpoint is not supported: register the query before its elements"
+            )
         self._steps.check_open()
         graphs = graphs_by_name(static_graphs)
         compiled = compile_query(
@@ -303,7 +315,7 @@ class Engine:
         compiled.check_memory(source)
         # Beside the running engine: other threads can push meanwhile.
         self._prepare(compiled, asked, has_static=bool(static != () or graphs or compiled.static_graphs))
-        return self._register(compiled, static, graphs, asked)
+        return self._register(compiled, static, graphs, asked, backfill)
 
     def _prepare(self, compiled: CompiledQuery, asked: Registration, *, has_static: bool) -> None:
         reading = [*calls_to_read("arrow"), *(calls_to_read("nq") if has_static else ())]
@@ -337,14 +349,21 @@ class Engine:
         static: Iterable[StaticSource] | StaticSource,
         static_graphs: Mapping[str, StaticSource] | None,
         asked: Registration,
+        backfill: Mapping[str, StreamSource] | None,
     ) -> Query:
         self._steps.check_open()
         self.flush()
         self._registry.streams.check_time_predicates(compiled.plan)
         data = load_static_data(compiled.plan, static, static_graphs, self.dictionary, self._options.contexts)
-        return self._register_with(compiled, data, asked)
+        return self._register_with(compiled, data, asked, backfill)
 
-    def _register_with(self, compiled: CompiledQuery, data: StaticData, asked: Registration) -> Query:
+    def _register_with(
+        self,
+        compiled: CompiledQuery,
+        data: StaticData,
+        asked: Registration,
+        backfill: Mapping[str, StreamSource] | None = None,
+    ) -> Query:
         if asked.entailment is not None:
             compiled = compile_query(compiled, source=asked.source, ontology=ontology_of(data, self.dictionary))
         limits = Limits(
@@ -352,24 +371,58 @@ class Engine:
         )
         dataflow = Dataflow(compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits)
         query = Query(compiled, dataflow, self, asked.name)
+        running = RunningQuery(dataflow, self._numbered(query.plan), query.delivery)
         try:
             self._registry.check_chaining(query)
+            if backfill is not None:
+                self._backfill(query, running, backfill)
             self._inputs.registered(query, asked, data)
         except BaseException:
             dataflow.detach()
             raise
-        self._add(query, dataflow)
+        self._add(query, running)
         self._reports.warn(query.plan)
         return query
 
+    def _numbered(self, plan: Plan) -> list[int]:
+        """The numbers of the streams that a plan reads, whose lateness the runner knows from now on."""
+        numbers = self._registry.numbers(plan)
+        self._lateness_of.update(zip(numbers, map(self._options.lateness_at, plan.streams), strict=True))
+        return numbers
+
     @undisturbed
-    def _add(self, query: Query, dataflow: Dataflow) -> None:
+    def _add(self, query: Query, running: RunningQuery) -> None:
         with self._lock:
-            numbers = self._registry.numbers(query.plan)
-            self._lateness_of.update(zip(numbers, map(self._options.lateness_at, query.plan.streams), strict=True))
-            self._registry.add(query, RunningQuery(dataflow, numbers, query.delivery))
+            self._registry.add(query, running)
             self._known.add(query)
             self._runner.queries = self._registry.running()
+
+    def _backfill(self, query: Query, running: RunningQuery, sources: Mapping[str, StreamSource]) -> None:
+        """Give a query that is to be added the elements of sources."""
+        sources = by_iri(sources, "backfill", "source")
+        self._registry.check_backfill(query, sources)
+        plan, batch = query.plan, NOTHING
+        merged: TimeMerge | None = None
+
+        def live() -> Iterator[Ids]:
+            yield from batch.live_ids()
+            yield from query.live_ids()
+            if merged is not None:
+                yield from merged.live_ids()
+
+        def opening(iri: str) -> Opening:
+            at = plan.streams.index(iri)
+            known = self._opening(iri, plan.time_predicates[at], self._reports.malformed, number=running.streams[at])
+            return replace(known, graphs=iri in plan.graph_streams)
+
+        with ExitStack() as cleanup, self.dictionary.holding(live):
+            merged = TimeMerge(all_opened(sources, opening, cleanup), self._options.ahead)
+            joining = self._runner.begin_backfill(running)
+            for batch in merged:
+                with self._steps:
+                    self._runner.backfill(joining, batch)
+            with self._steps:
+                self._runner.end_backfill(joining)
 
     @_in_turn
     def connect(self, query: Query, stream: str) -> None:
@@ -818,10 +871,11 @@ class Engine:
         report: Callable[[DataError], None],
         read_by: RowMap | None = None,
         interval: float | None = None,
+        number: int | None = None,
     ) -> Opening:
         return Opening(
             stream=stream,
-            number=self._registry.streams.number(stream),
+            number=self._registry.streams.number(stream) if number is None else number,
             dictionary=self.dictionary,
             time_predicate=time_predicate,
             on_error=self._options.on_error,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cqels_py.dictionary import Dictionary
@@ -67,6 +68,21 @@ class Registry:
     def check_chaining(self, query: Query) -> None:
         """UsageError for a new query that could not run beside the registered ones."""
         self._chaining.ordered([*self.queries, query])
+
+    def check_backfill(self, query: Query, sources: Mapping[str, object]) -> None:
+        """UsageError for a new query that cannot get elements of before from these sources."""
+        read = ", ".join(f"<{iri}>" for iri in query.streams)
+        for iri in sources:
+            if iri not in query.streams:
+                raise UsageError(
+                    f"backfill: the query does not read the stream <{iri}>; it reads {read}{instead(iri, query.streams)}"
+                )
+        fed = [iri for other in self.queries for iri in self._chaining.fed_by(other, query.streams)]
+        if fed or self._chaining.fed_by(query, self._numbers):
+            raise UsageError(
+                "backfill: a query that reads the stream of another query, or constructs one that is read, cannot be given "
+                "elements of before; register all of them anew and run the sources"
+            )
 
     def add(self, query: Query, running: RunningQuery) -> None:
         """Add a query."""

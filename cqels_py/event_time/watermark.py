@@ -31,6 +31,11 @@ class Watermark:
         """No element before this instant will be accepted any more."""
         return self._greatest - self._lateness
 
+    @property
+    def has_begun(self) -> bool:
+        """Has there been an element, or a promise?"""
+        return self._greatest > _BEFORE_ALL
+
     def is_complete_at(self, time: int) -> bool:
         """Is an element of this time complete at once, as none before it is later?"""
         if self._lateness or time < self._greatest:

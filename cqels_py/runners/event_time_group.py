@@ -65,6 +65,25 @@ class EventTimeGroup:
         self._spans = Spans(scans) if any(each.least_delay is not None for each in scans) else None
         self._waiting = WaitingElements(_bounds_of(queries) if may_wait and self._spans is None else {})
 
+    @property
+    def queries(self) -> list[RunningQuery]:
+        """The queries, none of which reads a stream that a later one constructs."""
+        return self._queries
+
+    @property
+    def time(self) -> int:
+        """No element before this instant is accepted any more."""
+        return self._watermark.time
+
+    @property
+    def has_begun(self) -> bool:
+        """Has there been an element of its streams, or a promise?"""
+        return self._watermark.has_begun
+
+    def begin(self, time: int) -> None:
+        """No element before this instant will be accepted; nothing is evaluated for that."""
+        self._watermark.advance(time)
+
     def __contains__(self, query: RunningQuery) -> bool:
         return query in self._queries
 
@@ -160,12 +179,18 @@ class EventTimeGroup:
             found.append(int(self._early.elements.time.min()))
         return min(found)
 
+    def complete(self) -> None:
+        """No element follows that is earlier than any before: those that wait are processed."""
+        rest = self._early.with_others(None)
+        self._early.keep(None)
+        if rest is not None and len(rest.time):
+            self._watermark.advance(int(rest.time.max()))
+        self._process(rest)
+
     def finish(self, until: int | None) -> None:
         """The streams have ended: see `LocalRunner.finish`."""
         self.process_waiting()
-        rest = self._early.with_others(None)
-        self._early.keep(None)
-        self._process(rest)
+        self.complete()
         last = self._now
         if until is not None and (last is None or until >= last):
             # Queries that have had no element begin at that instant, not behind it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 import numpy as np
@@ -70,6 +71,8 @@ class LocalRunner(Runner):
         self._reading = _GroupsByStream(())
         self._restored: dict[frozenset[int], NamedValues] = {}
         self._advanced: int | None = None
+        # Where the event time of groups begins whose first query was given elements of before.
+        self._begun: dict[frozenset[int], int] = {}
         self._collect_at = _COLLECT_FROM
         self.counters = Counters()
         self.rejects: DroppedReceiver | None = None
@@ -96,14 +99,18 @@ class LocalRunner(Runner):
         self._reading = _GroupsByStream(groups)
 
     def _new_group(self, streams: frozenset[int], members: Sequence[RunningQuery]) -> EventTimeGroup:
-        lateness = max((self._lateness_of.get(stream, self._lateness) for stream in streams), default=self._lateness)
-        group = EventTimeGroup(streams, lateness, self.counters, self.pool, self._clock)
+        group = EventTimeGroup(streams, self._lateness_over(streams), self.counters, self.pool, self._clock)
         if (state := self._restored.get(streams)) is not None:
             group.restore(state)
         else:
             former = [each for each in self._groups if any(query in each for query in members)]
-            group.inherit(former, self._advanced)
+            begin = [each for each in (self._advanced, self._begun.pop(streams, None)) if each is not None]
+            group.inherit(former, max(begin, default=None))
         return group
+
+    def _lateness_over(self, streams: Iterable[int]) -> int:
+        """Microseconds that elements may come out of order where several streams are read: the most of any of them."""
+        return max((self._lateness_of.get(stream, self._lateness) for stream in streams), default=self._lateness)
 
     def push(self, batch: ElementBatch) -> None:
         """Take in elements in order of arrival."""
@@ -132,6 +139,36 @@ class LocalRunner(Runner):
         for group, part in taken:
             group.take(part)
         self._release_terms()
+
+    def begin_backfill(self, query: RunningQuery) -> Joining:
+        """A query that is to be added, and may be given elements of before by `backfill`."""
+        streams = frozenset(query.streams)
+        group = EventTimeGroup(streams, self._lateness_over(streams), self.counters, self.pool)
+        group.set_queries([query], may_wait=False)
+        there = next((each for each in self._groups if each.streams == streams and each.has_begun), None)
+        return Joining(group, None if there is None else there.time)
+
+    def backfill(self, joining: Joining, batch: ElementBatch) -> None:
+        """Elements of before, in order of arrival. Those that the other queries of its group have not processed yet are left out, as
+        the query will see them with these."""
+        group, until = joining.group, joining.until
+        part = batch if until is None else take_elements(batch, np.flatnonzero(batch.time <= until))
+        admitted = group.admit(part.time)
+        if admitted is not None:
+            self.counters.late += self._drop(LATE, part, ~admitted, np.zeros(len(part.time), np.int64))
+            part = take_elements(part, np.flatnonzero(admitted))
+        group.take(part)
+        self._release_terms(group)
+
+    def end_backfill(self, joining: Joining) -> None:
+        """No more elements of before follow: the query can be added. If its streams have had no others, their time begins there."""
+        streams = joining.group.streams
+        joining.group.complete()
+        if joining.until is None:
+            self._begun[streams] = joining.group.time
+            for group in self._groups:
+                if group.streams == streams:
+                    group.begin(self._begun.pop(streams))
 
     @property
     def nbytes(self) -> int:
@@ -249,18 +286,31 @@ class LocalRunner(Runner):
         """All queries that the state was of are there: later ones begin anew, also where they read the same streams."""
         self._restored = {}
 
-    def _release_terms(self) -> None:
-        """Release terms that nothing refers to, whenever the dictionary has doubled since the last time."""
+    def _release_terms(self, joining: EventTimeGroup | None = None) -> None:
+        """Release terms that nothing refers to, whenever the dictionary has doubled since the last time.
+
+        `joining`: a group of queries that are not among the others yet.
+        """
         if len(self._dictionary) < self._collect_at:
             return
         visited: set[int] = set()
-        live = [ids for query in self.queries for ids in query.dataflow.live_ids(visited)]
-        for group in self._groups:
+        groups = self._groups if joining is None else [*self._groups, joining]
+        queries = [query for group in groups for query in group.queries]
+        live = [ids for query in queries for ids in query.dataflow.live_ids(visited)]
+        for group in groups:
             live += group.live_ids()
         self._dictionary.collect(live)
-        for query in self.queries:
+        for query in queries:
             query.dataflow.forget_evaluations()
         self._collect_at = max(_COLLECT_FROM, 2 * len(self._dictionary))
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """A query that is given elements of before, as a group of its own; `until`: those that the group it joins has processed."""
+
+    group: EventTimeGroup
+    until: int | None
 
 
 class _GroupsByStream:
