@@ -161,6 +161,17 @@ class RunningRules:
     def no_changes(self) -> Int64:
         return self.changes[:0]
 
+    def begin(self, time: int) -> None:
+        """See `Foreseeing`: facts that hold always are reported from this instant on."""
+        if self._first is None:
+            self._first = time
+
+    @property
+    def may_change(self) -> bool:
+        """See `Foreseeing`."""
+        kept = len(self._waiting) > 0 or self._state.live_intervals > 0 or self._every_instant
+        return self._first is not None and kept
+
     def foresee(self, batch: ElementBatch, through: int, last: int) -> None:
         """See `Foreseeing`."""
         if len(batch):

@@ -28,6 +28,15 @@ class StepCache(Protocol):
 class Foreseeing(Protocol):
     """Something that knows the instants of its changes before the clock makes the step's ticks, and sets timers for them."""
 
+    def begin(self, time: int) -> None:
+        """Time begins at this instant, before all elements."""
+        ...
+
+    @property
+    def may_change(self) -> bool:
+        """May something change without another element? Its instant is not known yet."""
+        ...
+
     def foresee(self, batch: ElementBatch, through: int, last: int) -> None:
         """Take in the elements of the step to come. After it all is known through the end of the instant `through`.
 
@@ -78,6 +87,11 @@ class SharedScans:
         """Can time begin without an element?"""
         return self._clock.may_begin
 
+    @property
+    def may_change(self) -> bool:
+        """May something change without another element, at an instant that is not known yet?"""
+        return any(each.may_change for each in self.foreseeing)
+
     def next_instant(self) -> int:
         """Before this instant nothing but an arrival is a tick."""
         return self._clock.next_instant()
@@ -105,6 +119,8 @@ class SharedScans:
     def advance(self, time: int, *, begin: bool = False) -> RoutedBatch:
         """No element before `time` (microseconds) will come any more. `begin`: time begins there if nothing has come yet."""
         if begin and self._clock.may_begin:
+            for each in self.foreseeing:
+                each.begin(time)
             return self._route(_NOTHING, self._clock.begin(time))
         now = self._clock.now
         if now is not None:

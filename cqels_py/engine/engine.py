@@ -657,7 +657,8 @@ class Engine:
         """Promise that no element before `time` (microseconds) will come: mappings that expire before it do so now.
 
         Before the first element, time begins there: queries are evaluated over empty windows, so that the silence of a stream which
-        never had an element is seen (windows with STEP at their first boundary at or after `time`, once time has passed it).
+        never had an element is seen (windows with STEP at their first boundary at or after `time`, once time has passed it), and
+        rules over the facts that hold then.
         """
         if self._pending.is_here():
             raise _called_by_subscriber("advance")

@@ -320,8 +320,10 @@ class TickClock(StateRecord):
 
     @property
     def may_begin(self) -> bool:
-        """Has nothing come yet, and are there windows? (Rules hold from the first fact on.)"""
-        return not self._started and bool(self._windows) and self.timers is None
+        """Has nothing come yet, and are there windows, or rules?"""
+        # Other operators that set timers see nothing before the first element.
+        told = bool(self._windows) if self.timers is None else self.timers.least_delay is None
+        return not self._started and told
 
     def begin(self, time: int) -> Step:
         """Time begins at this instant, before all its elements: with eager windows it is the first tick.

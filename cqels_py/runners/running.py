@@ -139,8 +139,9 @@ class QueriesOnScans:
 
     @property
     def next_instant(self) -> int:
-        """The first instant at which something changes without another element; of queries that can begin, any instant."""
-        return BEFORE_ALL if self._shared_scans.may_begin else self._shared_scans.next_instant()
+        """The first instant at which something changes without another element; any, if it is not known, or time can begin."""
+        scans = self._shared_scans
+        return BEFORE_ALL if scans.may_begin or scans.may_change else scans.next_instant()
 
     def feed_into(self, elements: StepElements) -> StepElements:
         """The elements with the graphs that these queries have constructed from them."""

@@ -126,6 +126,20 @@ def test_silence_is_told_before_any_element(clock: SetClock) -> None:
     assert [(r.time, int(r.bindings["n"])) for r in query.results()] == [(1_000, 0)]
 
 
+def test_what_rules_say_begins_and_ceases_with_the_clock(clock: SetClock) -> None:
+    """Nobody knows these instants before they come."""
+    engine = Engine(clock="wall", clock_delay=2)
+    rules = "RULES ON :a { RULE { ?s a :Late } FOR [5us, 8us) WHERE { ?s :p ?o } }"
+    query = engine.register(f"{PREFIX}{rules} SELECT ?s {{ STATE {{ ?s a :Late }} }}", changelog=True)
+    clock.time = 1_000
+    push(engine, A, 1_000, "x")
+    found = []
+    for clock.time in (1_001, 1_007, 1_008, 1_010, 1_011):
+        engine._follow_clock()
+        found.append([(r.time, r.sign) for r in query.results()])
+    assert found == [[], [], [(1_005, 1)], [], [(1_008, -1)]]
+
+
 def test_an_element_ahead_of_the_clock_waits_and_one_too_far_ahead_is_rejected(clock: SetClock) -> None:
     engine = Engine(clock="wall", ahead=100, report=lambda _: None)
     query = engine.register(PREFIX + QUERIES[0])

@@ -155,6 +155,32 @@ def test_advance_tells_what_ceases_after_the_last_element() -> None:
     assert found == [(1_000_000, 1), (4_000_000, -1)]
 
 
+def test_time_begins_at_the_first_advance() -> None:
+    """Facts that hold always, and those given for a time, are told from there on."""
+    engine, found = cqels.Engine(), []
+    always = [[(iri("d"), RDF.type, iri("Hot"))]]
+    text = f"{PREFIX}{HOT}SELECT ?x {{ {STATE} }}"
+    engine.register(text, static=always).subscribe(lambda result: found.append(("static", result.time, result.sign)))
+    rules = engine.register_rules("Warm(X):-Hot(X)", facts="Hot(oven)@[0,7)", streams=EX + "s", namespace=EX)
+    given = rules.state("Warm", changelog=True)
+    given.subscribe(lambda result: found.append(("given", result.time, result.sign)))
+    engine.advance(5_000_000)
+    assert not found, "elements may still come at that instant"
+    engine.advance(5_000_001)
+    assert sorted(found) == [("given", 5_000_000, 1), ("static", 5_000_000, 1)]
+    engine.push(EX + "s", list(ELEMENTS[0].triples), time=6_000_000)
+    engine.advance(8_000_000)
+    assert sorted(found)[1:] == [("given", 7_000_000, -1), ("static", 5_000_000, 1), ("static", 6_000_000, 1)]
+
+
+def test_a_recursion_below_not_over_facts_that_always_hold() -> None:
+    """What follows from the beginning of time does not go on from there second by second."""
+    rules = """RULES ON :s {
+      RULE { ?x a :Hot } WHERE { ?x a :Seen NOT { ?x :seen ?y } } RULE { ?x a :Hot } WHERE { SOMETIME [1s, 3s] { ?x a :Hot } } }"""
+    static = Static([(iri("z"), RDF.type, iri("Seen"))])
+    assert told(f"{rules} SELECT ?x {{ {STATE} }}", static=static) == ["1 + x=z"]
+
+
 def test_results_do_not_wait_for_the_boundary_of_a_window() -> None:
     engine, found = cqels.Engine(batch=1), []
     text = f"{HOT}SELECT ?x {{ {{ {STATE} }} UNION {{ STREAM :s [RANGE 1h STEP 1h] {{ ?x :seen ?y }} }} }}"

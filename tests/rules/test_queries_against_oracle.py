@@ -15,8 +15,8 @@ from cqels_py.algebra.nodes import Output
 from cqels_py.dataflow import running_rules
 from cqels_py.errors import QuerySyntaxError
 from cqels_py.state.temporal_rules import RuleState
-from tests.oracle.naive import Element
-from tests.oracle.naive_rules import Model
+from tests.oracle.naive import Element, Static, Triple
+from tests.oracle.naive_rules import Ground, Model
 from tests.support.drawn_rules import DrawnProgram, as_rules, draw_with_negation
 from tests.support.generators import SOAKING
 from tests.support.harness import compiled, parse, run_engine
@@ -54,13 +54,17 @@ def is_refused(program: DrawnProgram) -> bool:
     return False
 
 
-def compare(seed: int, batches: Sequence[int | None]) -> None:
+def compare(seed: int, batches: Sequence[int | None], always: int = 0) -> None:
+    """`always`: so many of the facts are static."""
     program = draw_with_negation(seed)
     if is_refused(program):
         return
-    model = Model(program.rules, program.facts, Fraction(program.until))
+    elements = elements_of(program)
+    static = Static([triple for element in elements[:always] for triple in element.triples])
+    facts = [f"{_fact_text(triple)}@(-inf,inf)" for triple in static.default]
+    model = Model(program.rules, [*program.facts, *facts], Fraction(program.until))
     expected: dict[tuple[str, int], Counter[Any]] = {}
-    for time, sign, (name, terms) in model.changes():
+    for time, sign, (name, terms) in _told_from(elements[0].time, model):
         row = frozenset((Variable(v), URIRef(EX + term)) for v, term in zip(COLUMNS, terms, strict=False))
         expected.setdefault((name, len(terms)), Counter())[time, sign, row] += time < program.until * 1_000_000
     for (name, width), changes in sorted(expected.items()):
@@ -68,15 +72,37 @@ def compare(seed: int, batches: Sequence[int | None]) -> None:
             continue
         query = compiled(asked(program, name, width), Output.CHANGELOG)
         for batch in batches:
-            found = run_engine(query, elements_of(program), None, batch, Output.CHANGELOG)
+            found = run_engine(query, elements, static, batch, Output.CHANGELOG)
             told = Counter((r.time, r.sign, r.mapping) for r in found if r.time < program.until * 1_000_000)
             assert told == +changes, (seed, name, batch)
             assert [r.time for r in found] == sorted(r.time for r in found)
 
 
+def _fact_text(triple: Triple) -> str:
+    subject, predicate, object_ = (str(term).removeprefix(EX) for term in triple)
+    return f"{object_}({subject})" if predicate == str(RDF.type) else f"{predicate}({subject},{object_})"
+
+
+def _told_from(first: int, model: Model) -> list[tuple[int, int, Ground]]:
+    """The changes of a model, with what has held before the first element at its instant."""
+    before: Counter[Ground] = Counter()
+    changes = []
+    for time, sign, ground in model.changes():
+        if time <= first:
+            before[ground] += sign
+        else:
+            changes.append((time, sign, ground))
+    return [*((first, 1, ground) for ground, holds in before.items() if holds), *changes]
+
+
 def test_random_programs() -> None:
     for seed in range(2_000 if SOAKING else 60):
         compare(seed, (1, 4, None))
+
+
+def test_random_programs_over_facts_that_always_hold() -> None:
+    for seed in range(2_000, 4_000 if SOAKING else 2_050):
+        compare(seed, (1, None), always=1 + seed % 2)
 
 
 def test_random_programs_with_sweeps_at_each_instant(monkeypatch: pytest.MonkeyPatch) -> None:

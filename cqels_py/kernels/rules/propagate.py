@@ -474,7 +474,8 @@ def complete(rules, given):
             counters[QUEUE_AT] += 1
         counters[QUEUE_AT] = 0
         counters[QUEUE_END] = 0
-        if counters[LEVEL] == counters[LEVELS]:
+        if counters[LEVEL] == counters[LEVELS] or counters[NOW] <= -FOREVER:
+            # What NOT gives before the first end of an interval is known when that is gone to.
             return True
         # Lower strata do not change any more through NOW.
         if not negate(rules, counters[LEVEL] + 1):
@@ -484,7 +485,8 @@ def complete(rules, given):
 
 @jit_inline
 def go_to(counters, time):
-    counters[FINAL] = counters[NOW]
+    if counters[NOW] > -FOREVER:
+        counters[FINAL] = counters[NOW]
     counters[HORIZON] = counters[NOW] if counters[LEVELS] else time
     counters[NOW] = time
     counters[BEGUN] = 0
