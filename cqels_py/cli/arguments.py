@@ -11,6 +11,9 @@ from cqels_py.validation import instead
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*')
 
 
+_UNITS = {"": 1, "b": 1, **{f"{u}{i}b": (1024 if i else 1000) ** n for n, u in enumerate("kmgt", 1) for i in ("", "i")}}
+_SIZE = re.compile(r"(\d{1,15})\s*((?i:[kmgt]i?b|b)?)", re.ASCII)
+
 _EXPECTED = {
     "--stream": "IRI=SOURCE, such as http://example.org/readings=readings.nq",
     "--lateness": "IRI=DURATION, such as http://example.org/readings=10s",
@@ -39,6 +42,15 @@ def durations(option: str, texts: Iterable[str]) -> tuple[int, dict[str, int]]:
         else:
             of_all = duration(option, text)
     return of_all, {iri: duration(option, value) for iri, value in pairs(option, of_streams).items()}
+
+
+def size(option: str, text: str) -> int:
+    """`500MB`, `2GiB`, a number of bytes → bytes."""
+    match = _SIZE.fullmatch(text.strip())
+    found: int = 0 if match is None else int(match[1]) * _UNITS[match[2].lower()]
+    if not found:
+        raise UsageError(f"{option} {text!r} is not a size; write one like 500MB, 2GiB, or a number of bytes")
+    return found
 
 
 def time(option: str, text: str) -> int:

@@ -355,6 +355,7 @@ def _register(
         clock=job.clock,
         clock_delay=job.clock_delay,
         idle=job.idle,
+        max_state=job.max_state,
     )
     if job.checkpoint is not None:
         saved_run.process_at_once(engine)

@@ -63,6 +63,7 @@ class Job:
     clock: str = "events"
     clock_delay: int = 200_000
     idle: int = 30_000_000
+    max_state: int | None = None
 
 
 def check_partitions(runner: str, partitions: int | None) -> None:
@@ -101,6 +102,12 @@ def check_ahead(runner: str, ahead: int | None) -> None:
     """UsageError where the runner has no guard against wrong clocks."""
     if runner == "spark" and ahead is not None:
         raise UsageError("--ahead is for the local runner; on Spark filter the rows of wrong clocks before the query")
+
+
+def check_state(runner: str, most: str | None) -> None:
+    """UsageError where the runner does not limit the state."""
+    if runner == "spark" and most is not None:
+        raise UsageError("--max-state is for the local runner; on Spark limit the memory of the executors")
 
 
 def check_clock(runner: str, clock: str, checkpoint: Path | None) -> None:

@@ -200,6 +200,11 @@ maps = click.option(
 )
 @options(limit, stats, batch, threads)
 @click.option(
+    "--max-state",
+    metavar="SIZE",
+    help="Stop the query when its state is larger (500MB, 2GiB).",
+)
+@click.option(
     "--max-memory",
     type=click.Choice(("constant", "window")),
     help="Refuse a query whose state may grow beyond a constant, or beyond its windows (see cqels explain).",
@@ -265,6 +270,7 @@ def run_command(
     clock: str,
     clock_delay: str,
     idle: str,
+    max_state: str | None,
     limit: int | None,
     stats: bool,
     batch: int | None,
@@ -290,6 +296,7 @@ def run_command(
         check_metrics,
         check_partitions,
         check_rejects,
+        check_state,
         check_threads,
         check_until,
         check_urls,
@@ -304,6 +311,7 @@ def run_command(
         check_until(runner, end)
         most = None if ahead is None else arguments.duration("--ahead", ahead)
         check_ahead(runner, most)
+        check_state(runner, max_state)
         check_clock(runner, clock, checkpoint)
         late, late_of = arguments.durations("--lateness", lateness)
         mapped = arguments.pairs("--map", maps)
@@ -343,6 +351,7 @@ def run_command(
             clock=clock,
             clock_delay=arguments.duration("--clock-delay", clock_delay),
             idle=arguments.duration("--idle", idle),
+            max_state=None if max_state is None else arguments.size("--max-state", max_state),
         )
         check_urls(runner, job)
         files.check(job)

@@ -118,20 +118,21 @@ class Engine:
     has followed it (0: never); triples of it that come later are left out and reported. `clock` "wall": event time follows the
     computer's clock, `clock_delay` microseconds behind it (and the lateness), so that windows end and silence is told while nothing
     comes: a thread sees to it, which also calls subscribers. An element that is ahead of the clock waits for its time, and is
-    dropped if it is more than `ahead` (an hour) ahead. A source of `run` that has more elements to read holds the clock up.
-    "events": only elements and `advance` move time. `idle`: microseconds without input after which a run over several sources does
-    not wait for standard input or a pipe. `batch`: how many elements are processed together (results are the same); without it each
-    pushed one at once, and as many of a source as are read together. `on_error` "skip": malformed input is counted, reported and
-    skipped; "stop": it is raised, and the rest unharmed. `report` gets a DataError for all that is left out, and a RunError for
-    exceptions of subscribers with on_error="report"; without it, a logger named cqels_py gets the first ten, then one a minute, and
-    the warnings of queries that are registered. `service_timeout`: seconds that an endpoint of SERVICE may be silent.
-    `blank_nodes`: a label is one node in all of its "source", which is a file or a table of `run`, and otherwise in its `push` or
-    its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD documents name them, files (or their
-    content); none is ever fetched. `max_text`: bytes of the longest text that an expression makes; a longer one is an error value,
-    which is reported. `max_waiting`: results of a query that may wait for `Query.results`; with more, RunError is raised instead of
-    taking in elements, until some have been taken. `rejects`: a file, written anew, to which each element that is left out goes as
-    a line of JSON (`engine.rejects`); `statistics.rejected` counts them by stream and reason. Everything that it raises on purpose
-    is a CqelsError.
+    dropped if it is more than `ahead` (an hour) ahead. A source of `run` that has more elements to read holds the clock up. With
+    "events" only elements and `advance` move time. `max_state`: bytes that a query may keep; one that keeps more is stopped with a
+    RunError, and the others go on. `idle`: microseconds without input after which a run over several sources does not wait for
+    standard input or a pipe. `batch`: how many elements are processed together (results are the same); without it each pushed one
+    at once, and as many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped;
+    "stop": it is raised, and the rest unharmed. `report` gets a DataError for all that is left out, and a RunError for exceptions
+    of subscribers with on_error="report"; without it, a logger named cqels_py gets the first ten, then one a minute, and the
+    warnings of queries that are registered. `service_timeout`: seconds that an endpoint of SERVICE may be silent. `blank_nodes`: a
+    label is one node in all of its "source", which is a file or a table of `run`, and otherwise in its `push` or its line of
+    NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD documents name them, files (or their content);
+    none is ever fetched. `max_text`: bytes of the longest text that an expression makes; a longer one is an error value, which is
+    reported. `max_waiting`: results of a query that may wait for `Query.results`; with more, RunError is raised instead of taking
+    in elements, until some have been taken. `rejects`: a file, written anew, to which each element that is left out goes as a line
+    of JSON (`engine.rejects`); `statistics.rejected` counts them by stream and reason. Everything that it raises on purpose is a
+    CqelsError.
 
     `checkpoint`: a folder that keeps queries, their state and what is taken in; a new engine with the same folder and options goes
     on from there, however the process ended. `register` then returns the query of that name with its state, results have the same
@@ -164,6 +165,7 @@ class Engine:
         clock: str = EVENTS,
         clock_delay: int = CLOCK_DELAY,
         idle: int = IDLE,
+        max_state: int | None = None,
         checkpoint: str | Path | None = None,
         durable: str = SYNC,
     ) -> None:
@@ -182,6 +184,7 @@ class Engine:
             clock=clock,
             clock_delay=clock_delay,
             idle=idle,
+            max_state=max_state,
             lateness_of={} if lateness_of is None else by_iri(lateness_of, "lateness_of", "microseconds"),
         )
         self.dictionary = Dictionary()
@@ -206,6 +209,7 @@ class Engine:
             waiting=True,
             guard=self._guard,
             clock=self._clock,
+            max_state=max_state,
         )
         self._counters = self._runner.counters
         self._registry = Registry(self.dictionary)

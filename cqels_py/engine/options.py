@@ -42,6 +42,7 @@ class Options:
     clock: str = EVENTS
     clock_delay: int = CLOCK_DELAY
     idle: int = IDLE
+    max_state: int | None = None
     lateness_of: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -56,6 +57,8 @@ class Options:
             raise UsageError(f"clock is {EVENTS!r} or {WALL!r}, not {self.clock!r}")
         if whole(self.clock_delay, "clock_delay", "microseconds") < 0:
             raise UsageError(f"clock_delay is 0 or more microseconds, not {self.clock_delay}")
+        if self.max_state is not None and whole(self.max_state, "max_state", "bytes") < 1:
+            raise UsageError(f"max_state is 1 or more bytes, not {self.max_state}")
         if whole(self.idle, "idle", "microseconds") < 1:
             raise UsageError(f"idle is 1 or more microseconds, not {self.idle}")
         if self.batch is not None and whole(self.batch, "batch", "elements") < 1:

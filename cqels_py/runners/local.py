@@ -26,6 +26,8 @@ from cqels_py.state.named_values import NamedValues, restore, values_of
 LATE, AHEAD = "late", "ahead"
 """Why elements are dropped: older than the watermark, or too far ahead of the elements before them."""
 _COLLECT_FROM = 100_000
+_BETWEEN_LOOKS = 1_000
+"""Elements between two looks at the sizes of states."""
 Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 _GROUP = "group."
@@ -45,7 +47,8 @@ class LocalRunner(Runner):
     Queries over the same streams have one event time, which elements of other streams do not move. `lateness`, in microseconds, is
     that of all streams but those in `lateness_of`, by number; the event time of several streams waits as long as the greatest of
     theirs. `waiting`: where all windows have a STEP, elements wait for the next boundary, or for `process_waiting`. `guard`: drops
-    elements that are too far ahead. `clock`: elements wait until it reaches their times, and `follow` lets time go on. An element
+    elements that are too far ahead. `clock`: elements wait until it reaches their times, and `follow` lets time go on.
+    `max_state`: a query whose state has more bytes is detached, and fails; the others go on. An element
     that is late for several queries is dropped and counted once.
     """
 
@@ -58,6 +61,7 @@ class LocalRunner(Runner):
         waiting: bool = False,
         guard: Guard | None = None,
         clock: WallClock | None = None,
+        max_state: int | None = None,
     ) -> None:
         self._queries: list[RunningQuery] = []
         self.pool = SharedScansPool()
@@ -74,6 +78,8 @@ class LocalRunner(Runner):
         # Where the event time of groups begins whose first query was given elements of before.
         self._begun: dict[frozenset[int], int] = {}
         self._collect_at = _COLLECT_FROM
+        self._max_state = max_state
+        self._look_at_state = 0
         self.counters = Counters()
         self.rejects: DroppedReceiver | None = None
         keep_freed_memory()
@@ -139,6 +145,10 @@ class LocalRunner(Runner):
         for group, part in taken:
             group.take(part)
         self._release_terms()
+        if self._max_state is not None and counters.elements >= self._look_at_state:
+            self._look_at_state = counters.elements + _BETWEEN_LOOKS
+            for query in self._queries:
+                query.stop_beyond(self._max_state)
 
     def begin_backfill(self, query: RunningQuery) -> Joining:
         """A query that is to be added, and may be given elements of before by `backfill`."""

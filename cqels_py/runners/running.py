@@ -64,6 +64,18 @@ class RunningQuery:
         self._detached = True
         self.dataflow.detach()
 
+    def stop_beyond(self, most: int) -> None:
+        """Detach the query if its state has more bytes than `most`: no more results follow."""
+        size = self.dataflow.nbytes
+        if size > most and not self._detached:
+            self.detach()
+            self._receiver.fail(
+                RunError(
+                    f"{self.dataflow.plan.title} has been stopped: its state has {size:,} bytes, and max_state allows {most:,}; a "
+                    "smaller window keeps less, and explain says what the query keeps (memory: …)"
+                )
+            )
+
     def process(self, routed: RoutedBatch, view: StreamView) -> int:
         """Take part in a step of the elements of `view`; returns the number of results."""
         return self._deliver(self.dataflow.process(routed), view, routed.step.element_tick)

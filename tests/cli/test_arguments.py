@@ -39,6 +39,14 @@ def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
         arguments.duration("--lateness", text)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("7", 7), ("7b", 7), ("2kB", 2_000), ("2KiB", 2_048), ("500 MB", 500_000_000), ("2gib", 2 << 30), ("1TB", 10**12)],
+)
+def test_sizes(text: str, found: int) -> None:
+    assert arguments.size("--max-state", text) == found
+
+
 @pytest.mark.parametrize("text", ["http://ex.org/time", "<http://ex.org/time>", "urn:time", "http://ex.org/é"])
 def test_iris(text: str) -> None:
     assert arguments.iri("--time-predicate", text) == text.strip("<>")
