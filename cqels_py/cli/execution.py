@@ -141,9 +141,6 @@ class Execution:
                 # If the engine is in the middle of a step, the last snapshot counts.
                 with suppress(UsageError):
                     self._save()
-            elif self._commits.wanted:
-                with suppress(UsageError):
-                    self._commit()
             raise
         except LimitReached:
             pass

@@ -762,14 +762,14 @@ class Engine:
         element, event time advances to that instant instead, and all that is due through it is delivered.
 
         A source is a file, "-" for standard input, the URL of a connector such as "mqtt://localhost/rooms/+", an Arrow table or
-        reader, batches of elements, or a connector (`sources.protocol`). `threads` 2: files are read ahead by a second thread, with
-        the same results; 1: all is done by this one; without it, 2 where that pays. `time_predicates`: of streams whose elements
-        carry their times, where no query says so (`@ :predicate`). `maps`: by streams, how rows and JSON objects that are no RDF
-        become elements: a file with a CONSTRUCT over the columns, or with a JSON-LD context (.jsonld, .json), or a `Mapping`.
-        `progress` is called with the statistics after each batch. An exception of it, or of a subscriber, ends the reading; the
-        engine remains usable. An engine with a checkpoint goes on with a file behind the elements that it has of it, which perhaps
-        another process has read. `skip`: so many elements of the merged sources are left out at the beginning, since the state that
-        the engine was restored from has them already.
+        reader, batches of elements, or a connector (`sources.protocol`). `threads` 2: files are read ahead by a second thread,
+        with the same results; 1: all is done by this one; without it, 2 where that pays. `time_predicates`: of streams whose
+        elements carry their times, where no query says so (`@ :predicate`). `maps`: by streams, how rows and JSON objects that
+        are no RDF become elements: a file with a CONSTRUCT over the columns, or with a JSON-LD context (.jsonld, .json), or a
+        `Mapping`. `progress` is called with the statistics after each batch, and where nothing comes. An exception of it, or of a
+        subscriber, ends the reading; the engine remains usable. An engine with a checkpoint goes on with a file behind the
+        elements that it has of it, which perhaps another process has read. `skip`: so many elements of the merged sources are
+        left out at the beginning, since the state that the engine was restored from has them already.
         """
         self._steps.check_open()
         sources = by_iri(sources, "the argument of run", "source")
@@ -802,6 +802,7 @@ class Engine:
             if not more:
                 self._flush()
                 self._end_input(last)
+            merged.mark_processed()
             for query in list(self._known):
                 query.delivery.commit()
             merged.commit()
@@ -818,6 +819,7 @@ class Engine:
         for query in list(self._known):
             query.delivery.commit()
         if self._merged is not None:
+            self._inputs.sync()
             self._merged.commit()
 
     @_in_turn
@@ -847,8 +849,12 @@ class Engine:
             for batch in merged if second is None else second.read(merged):
                 batch = self._inputs.unread(batch)
                 if not len(batch):
+                    if second is None:
+                        merged.mark_processed()
                     if self._clock is not None:
                         self._follow_clock(merged)
+                    if progress is not None:
+                        progress(self.statistics)
                     continue
                 for start in range(0, len(batch), self._batch or len(batch)):
                     end = min(len(batch), start + (self._batch or len(batch)))
@@ -857,15 +863,21 @@ class Engine:
                         skip -= end - start
                         continue
                     self._process_part(slice_elements(batch, start, end), read=True)
+                    if end == len(batch) and second is None:
+                        merged.mark_processed()
                     if progress is not None:
                         progress(self.statistics)
 
     @contextmanager
     def _committing(self, merged: TimeMerge | None) -> Iterator[None]:
-        """Inside, `commit` commits these sources too."""
+        """Inside, `commit` commits these sources too; a signal that ends the reading does not lose what has been processed."""
         self._merged = merged
         try:
             yield
+        except KeyboardInterrupt:
+            if self._steps.ended is None:
+                self.commit()
+            raise
         finally:
             self._merged = None
 

@@ -8,9 +8,10 @@ default graph. If a line has several named graphs, each keeps its triples.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import pyoxigraph
 
@@ -24,6 +25,7 @@ from cqels_py.formats.times import GENERATED_AT
 from cqels_py.formats.turtle import PARSER_ERRORS, BlankNames, json_error, to_nquads
 from cqels_py.kernels.text.tokenizer import BY_LINE
 
+NO_ARRIVALS: Final[Mapping[int, int]] = MappingProxyType({})
 _DEFAULT = pyoxigraph.DefaultGraph()
 _TIME_OF_LINE = pyoxigraph.NamedNode(TIME_OF_LINE[1:-1])
 
@@ -40,11 +42,26 @@ def json_elements(
 
     `context`: a JSON value that is the context of all lines, which then have none.
     """
-    predicate = reading.time_predicate or GENERATED_AT
-    reading = replace(reading, form=BY_LINE, time_predicate=predicate, per_element=True)
-    reader = ElementReader(dictionary, reading, malformed)
     documents = _documents(blocks, reading.source, malformed, contexts, context=context)
-    return reader.read(_as_nquads(documents, predicate[1:-1], reading.source, malformed), line_step=0)
+    return DocumentReader(dictionary, reading, malformed).read(documents)
+
+
+class DocumentReader:
+    """Makes an element of each document, or one of each named graph in it."""
+
+    def __init__(self, dictionary: Dictionary, reading: Reading, malformed: Malformed) -> None:
+        self._predicate = reading.time_predicate or GENERATED_AT
+        self._source = reading.source
+        self._malformed = malformed
+        reading = replace(reading, form=BY_LINE, time_predicate=self._predicate, per_element=True)
+        self._reader = ElementReader(dictionary, reading, malformed)
+
+    def read(
+        self, documents: Iterable[tuple[int, list[Any]]], arrivals: Mapping[int, int] = NO_ARRIVALS
+    ) -> Iterator[ElementBatch]:
+        """The elements of documents, parsed and with their numbers. `arrivals`: times, by number, of those that have none."""
+        texts = _as_nquads(documents, self._predicate[1:-1], self._source, self._malformed, arrivals)
+        return self._reader.read(texts, line_step=0)
 
 
 def json_statements(
@@ -71,7 +88,7 @@ def _documents(
             if not line.strip():
                 continue
             try:
-                whole = line if context is None else _within(context, line, source, number)
+                whole = line if context is None else within_context(context, line, source, number)
                 document = inlined(whole, contexts, source, number)
                 parsed = pyoxigraph.parse(document, format=pyoxigraph.RdfFormat.JSON_LD, rename_blank_nodes=rename)
                 quads = list(parsed)
@@ -83,7 +100,7 @@ def _documents(
                 yield number, quads
 
 
-def _within(context: bytes, line: bytes, source: str, number: int) -> bytes:
+def within_context(context: bytes, line: bytes, source: str, number: int) -> bytes:
     """An object with the context; text that is no JSON as it is, for the parser to report. DataError for other JSON."""
     try:
         found = json.loads(line)
@@ -102,9 +119,13 @@ def _within(context: bytes, line: bytes, source: str, number: int) -> bytes:
 
 
 def _as_nquads(
-    documents: Iterable[tuple[int, list[Any]]], predicate: str, source: str, malformed: Malformed
+    documents: Iterable[tuple[int, list[Any]]],
+    predicate: str,
+    source: str,
+    malformed: Malformed,
+    arrivals: Mapping[int, int],
 ) -> Iterator[tuple[bytes, int]]:
-    """Each line as N-Quads, preceded by its time if the time stands beside the line's graphs."""
+    """Each line as N-Quads, preceded by its time if the time stands beside the line's graphs, or is that of its arrival."""
     time = pyoxigraph.NamedNode(predicate)
     names = BlankNames()
     for number, quads in documents:
@@ -117,6 +138,8 @@ def _as_nquads(
             malformed(error.about(to_nquads(quads).decode()))
             continue
         times = [pyoxigraph.Quad(quad.subject, _TIME_OF_LINE, quad.object) for quad in ahead[:1]]
+        if not times and number in arrivals and all(quad.predicate != time for quad in inside):
+            times = [pyoxigraph.Quad(_TIME_OF_LINE, _TIME_OF_LINE, pyoxigraph.Literal(arrivals[number]))]
         yield names.rename(to_nquads(times + inside)), number
 
 

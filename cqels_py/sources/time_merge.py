@@ -28,7 +28,8 @@ class _MergedSource:
     place than now.
 
     `_polled` and `_taken` count elements; `_positions`: the position after each poll whose elements have not all been taken, with
-    their count; `_reached`: the last position up to which all have been taken.
+    their count; `_reached`: the last position up to which all have been taken; `_processed`: that of those which were
+    processed, and may be committed.
     """
 
     def __init__(self, source: Source, ahead: int | None, clock: WallClock | None) -> None:
@@ -43,6 +44,7 @@ class _MergedSource:
         self._polled = self._taken = 0
         self._positions: deque[tuple[int, object]] = deque()
         self._reached: object = None
+        self._processed: object = None
 
     @property
     def idle(self) -> bool:
@@ -86,10 +88,15 @@ class _MergedSource:
         return slice_elements(batch, 0, cut), keys
 
     def commit(self) -> None:
-        """Commit the elements that have been taken, if there are more of them than at the last commit."""
+        """Commit the elements that have been processed, if there are more of them than at the last commit."""
+        if self._processed is not None:
+            self._source.commit(self._processed)
+            self._processed = None
+
+    def mark_processed(self) -> None:
+        """The elements that were taken have been processed."""
         if self._reached is not None:
-            self._source.commit(self._reached)
-            self._reached = None
+            self._processed, self._reached = self._reached, None
 
 
 class TimeMerge:
@@ -130,9 +137,13 @@ class TimeMerge:
             if len(merged) or any(source.caught_up for source in unfinished):
                 yield merged
 
+    def mark_processed(self) -> None:
+        """The elements of all batches that this has returned have been processed, and may be committed."""
+        for source in self._sources:
+            source.mark_processed()
+
     def commit(self) -> None:
-        """Commit, in each source, the elements of the batches that this has returned. Sources without a position have nothing to
-        commit."""
+        """Commit, in each source, the elements that have been processed. Sources without a position have nothing to commit."""
         for source in self._sources:
             source.commit()
 

@@ -8,7 +8,12 @@ from cqels_py.connections.schemes import Schemes
 from cqels_py.errors import UsageError
 from cqels_py.sources.protocol import Connector
 
-SOURCES: Final = Schemes("source", "cqels_py.sources", {})
+_BUILT_IN = {
+    "mqtt": "cqels_py.sources.mqtt:mqtt_source",
+    "mqtts": "cqels_py.sources.mqtt:mqtt_source",
+}
+
+SOURCES: Final = Schemes("source", "cqels_py.sources", _BUILT_IN)
 
 
 def source_of(url: str) -> Connector:

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -118,3 +119,86 @@ class PostgresServer:
         assert self._process is not None
         self._process.send_signal(signal.SIGQUIT)
         self._process.wait(30)
+
+
+class MqttBroker:
+    """Mosquitto with a persistent store, which it writes at every change."""
+
+    def __init__(self, folder: Path) -> None:
+        self._server = program("mosquitto", "mosquitto", "/usr/sbin")
+        self.port = free_port()
+        self._log = folder / "mosquitto.log"
+        self._config = folder / "mosquitto.conf"
+        self._config.write_text(
+            f"listener {self.port} 127.0.0.1\nallow_anonymous true\nmax_inflight_messages 0\nmax_queued_messages 0\n"
+            f"persistence true\npersistence_location {folder}/\nautosave_on_changes true\nautosave_interval 1\n"
+            "set_tcp_nodelay true\n"
+        )
+        self._user = pwd.getpwuid(os.geteuid()).pw_name
+        with self._config.open("a") as config:
+            config.write(f"user {self._user}\n")
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen([self._server, "-c", str(self._config)], stdout=log, stderr=log)
+        wait_until(lambda: answers(self.port), f"mosquitto starts (see {self._log})")
+
+    def stop(self) -> None:
+        """As in a crash."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(30)
+
+    def publish(
+        self, topic: str, *bodies: str | bytes, qos: int = 1, retain: bool = False, kind: str | None = None
+    ) -> None:
+        """Publish messages, and wait until the broker has them."""
+        from paho.mqtt.client import CallbackAPIVersion, Client, MQTTv5
+        from paho.mqtt.packettypes import PacketTypes
+        from paho.mqtt.properties import Properties
+
+        client = Client(CallbackAPIVersion.VERSION2, protocol=MQTTv5)
+        client.max_inflight_messages_set(1000)
+        client.connect("127.0.0.1", self.port)
+        client.loop_start()
+        properties = Properties(PacketTypes.PUBLISH)
+        if kind is not None:
+            properties.ContentType = kind
+        for sent in [client.publish(topic, body, qos, retain, properties) for body in bodies]:
+            sent.wait_for_publish(30)
+        client.disconnect()
+        client.loop_stop()
+
+    def received(self, filter: str) -> MqttReceived:
+        return MqttReceived(self.port, filter)
+
+
+class MqttReceived:
+    """The messages that a subscriber of its own gets."""
+
+    def __init__(self, port: int, filter: str) -> None:
+        from paho.mqtt.client import CallbackAPIVersion, Client, MQTTv5
+
+        self.messages: list[tuple[str, str]] = []
+        subscribed = threading.Event()
+        self._client = Client(CallbackAPIVersion.VERSION2, protocol=MQTTv5)
+        self._client.on_message = lambda _, __, message: self.messages.append((message.topic, message.payload.decode()))
+        self._client.on_subscribe = lambda *_: subscribed.set()
+        self._client.connect("127.0.0.1", port)
+        self._client.loop_start()
+        self._client.subscribe(filter, 1)
+        assert subscribed.wait(10)
+
+    def wait_for(self, count: int) -> list[tuple[str, str]]:
+        wait_until(lambda: len(self.messages) >= count, f"{count} messages")
+        return self.messages
+
+    def close(self) -> None:
+        self._client.disconnect()
+        self._client.loop_stop()

@@ -127,6 +127,7 @@ class SparkRun:
                     return self.statistics
             for sink in self._sinks:
                 sink.commit()
+            merged.mark_processed()
             merged.commit()
         return self.statistics
 

@@ -1,0 +1,151 @@
+"""Sources that do not end: a client's thread puts messages into a bounded queue, from which polls take them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.errors import CqelsError
+
+MOST_MESSAGES, MOST_BYTES = 65_535, 64 << 20
+"""What a queue holds; then its client waits."""
+_AT_ONCE = 16_384
+_WAIT = 0.05
+"""Seconds after which a poll that found nothing returns an empty batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as it came. `origin`: its topic or address; `kind`: its media type, if it has one; `arrived`: microseconds since
+    the epoch; `token`: what its client acknowledges."""
+
+    body: bytes
+    origin: str
+    kind: str | None
+    arrived: int
+    token: object = None
+
+
+class MessageQueue:
+    """Messages in order of arrival, at most so many and so many bytes."""
+
+    def __init__(self, messages: int = MOST_MESSAGES, bytes: int = MOST_BYTES) -> None:
+        self._most, self._most_bytes = messages, bytes
+        self._messages: deque[Message] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._error: CqelsError | None = None
+        self._ended = self._closed = False
+
+    def put(self, message: Message) -> bool:
+        """Add a message; waits while the queue is full. False if it has been closed."""
+        with self._changed:
+            self._changed.wait_for(self._has_room)
+            if self._closed:
+                return False
+            self._messages.append(message)
+            self._bytes += len(message.body)
+            self._changed.notify_all()
+            return True
+
+    def _has_room(self) -> bool:
+        return self._closed or (len(self._messages) < self._most and self._bytes < self._most_bytes)
+
+    def fail(self, error: CqelsError) -> None:
+        """The source has failed for good: the error is raised once the messages before it have been taken."""
+        with self._changed:
+            self._error = self._error or error
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """There are no more messages."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Nobody takes messages any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def take(self, wait: float = _WAIT) -> list[Message] | None:
+        """The next messages; none after waiting in vain, None at the end. Raises the error of `fail`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._messages or self._ended or self._error, wait)
+            if not self._messages:
+                if self._error is not None:
+                    raise self._error
+                return None if self._ended else []
+            taken = [self._messages.popleft() for _ in range(min(_AT_ONCE, len(self._messages)))]
+            self._bytes -= sum(len(message.body) for message in taken)
+            self._changed.notify_all()
+            return taken
+
+
+class Client(Protocol):
+    """The connection that fills the queue."""
+
+    def acknowledge(self, tokens: Sequence[object]) -> None:
+        """These messages are no longer needed."""
+        ...
+
+    def close(self) -> None:
+        """End the connection and its thread."""
+        ...
+
+
+class LiveSource:
+    """The messages of a client as elements. Its position is the number of messages taken, which only `commit` understands.
+
+    `idle` after so many seconds without a message.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        queue: MessageQueue,
+        decode: Callable[[Sequence[Message]], ElementBatch],
+        idle: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._queue = queue
+        self._decode = decode
+        self._idle = idle
+        self._clock = clock
+        self._last = clock()
+        self._taken = self._committed = 0
+        self._uncommitted: deque[object] = deque()
+
+    @property
+    def idle(self) -> bool:
+        return self._clock() - self._last >= self._idle
+
+    def poll(self) -> ElementBatch | None:
+        messages = self._queue.take()
+        if messages is None:
+            return None
+        if messages:
+            self._last = self._clock()
+            self._taken += len(messages)
+            self._uncommitted += [message.token for message in messages]
+        return self._decode(messages)
+
+    def position(self) -> int:
+        return self._taken
+
+    def commit(self, position: object) -> None:
+        assert isinstance(position, int)
+        count = position - self._committed
+        self._committed = position
+        self._client.acknowledge([self._uncommitted.popleft() for _ in range(count)])
+
+    def close(self) -> None:
+        self._queue.close()
+        self._client.close()
