@@ -163,8 +163,18 @@ def remove(folder: Path, number: int) -> None:
         raise StorageError(f"cannot remove {_path(folder, number)}: {error.strerror}") from error
 
 
+def name_of(number: int) -> str:
+    """The name of the file of a log."""
+    return f"{number:012}.log"
+
+
+def look(folder: Path, number: int) -> list[Record]:
+    """The intact records of a log that may be in use: nothing is cut. StorageError for a damaged one."""
+    return _read(_path(folder, number), number)[0]
+
+
 def _path(folder: Path, number: int) -> Path:
-    return folder / f"{number:012}.log"
+    return folder / name_of(number)
 
 
 def _read(path: Path, number: int) -> tuple[list[Record], int]:

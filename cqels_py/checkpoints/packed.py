@@ -69,6 +69,12 @@ def pack_elements(batch: ElementBatch, dictionary: Dictionary) -> bytes:
     )
 
 
+def count_of(data: memoryview) -> int:
+    """The number of elements that `pack_elements` has written."""
+    elements: int = _ELEMENTS.unpack_from(data)[0]
+    return elements
+
+
 def unpack_elements(data: memoryview, dictionary: Dictionary) -> ElementBatch:
     """The elements that `pack_elements` has written."""
     elements, triples, flags = _ELEMENTS.unpack_from(data)

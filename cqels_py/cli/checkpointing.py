@@ -16,6 +16,7 @@ from cqels_py.checkpoints.objects import LocalStore
 from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.cli import failures
 from cqels_py.cli.job import Job
+from cqels_py.engine.durable import Companion
 from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.formats.compression import local_path
 from cqels_py.plan.nodes import VolatileColumn
@@ -97,19 +98,79 @@ class RunCheckpoint:
                 "or name another folder"
             )
         if state[_RUN]["finished"]:
-            failures.say(f"the run of {folder} has ended, and its results are in {self._output}: nothing is left to do")
-            raise failures.Exit(failures.DONE)
-        self._check_output(cast(int, state[_RUN]["output"]))
+            raise _ended(folder, self._output)
+        _check_output(self._output, cast(int, state[_RUN]["output"]))
         return state
 
-    def _check_output(self, length: int) -> None:
-        size = self._output.stat().st_size if self._output.is_file() else None
-        if size is None or size < length:
-            found = "is missing" if size is None else f"has {size} bytes"
-            raise StorageError(
-                f"the output {self._output} {found}, where the checkpoint has written {length} bytes. To start again, remove the "
-                "folder of the checkpoint"
-            )
+
+class LoggedRun:
+    """A run over input that cannot be read again: its engine logs that, and makes the results since its last snapshot again.
+
+    `companion`: for the engine. The output is cut to the length that it had at that snapshot.
+    """
+
+    def __init__(self, job: Job) -> None:
+        assert job.checkpoint is not None
+        assert job.output is not None
+        self._output = job.output
+        self._every = job.every / 1_000_000
+        self._due = time.monotonic() + self._every
+        self._finished = False
+        self._commit: Callable[[], object] | None = None
+        self.companion = Companion(job.checkpoint, dict(_identity(job)), self._state)
+
+    def restored(self) -> int | None:
+        """The length after which the output goes on; None for a new run. Exit if the run has ended."""
+        found = self.companion.restored
+        if found is None or not found["output"]:
+            return None
+        if found["finished"]:
+            raise _ended(self.companion.folder, self._output)
+        length = cast(int, found["output"])
+        _check_output(self._output, length)
+        return length
+
+    def begin(self, commit: Callable[[], object]) -> None:
+        """The output is open; `commit` syncs it, and returns its length."""
+        self._commit = commit
+
+    @property
+    def due(self) -> bool:
+        """Is it time for the next snapshot?"""
+        return time.monotonic() >= self._due
+
+    def save(self, checkpoint: Callable[[], None], *, finished: bool = False) -> None:
+        """Let the engine save its state."""
+        self._finished = finished
+        checkpoint()
+        self._due = time.monotonic() + self._every
+
+    def _state(self) -> NamedValues:
+        return {"output": 0 if self._commit is None else cast(int, self._commit()), "finished": self._finished}
+
+
+def is_logged(job: Job) -> bool:
+    """Does a stream of the job come from a source that cannot be read again?"""
+    return any(not _can_be_read_again(source) for source in job.streams.values())
+
+
+def _can_be_read_again(source: str) -> bool:
+    return source != STANDARD_INPUT and local_path(source).is_file()
+
+
+def _ended(folder: Path, output: Path) -> failures.Exit:
+    failures.say(f"the run of {folder} has ended, and its results are in {output}: nothing is left to do")
+    return failures.Exit(failures.DONE)
+
+
+def _check_output(output: Path, length: int) -> None:
+    size = output.stat().st_size if output.is_file() else None
+    if size is None or size < length:
+        found = "is missing" if size is None else f"has {size} bytes"
+        raise StorageError(
+            f"the output {output} {found}, where the checkpoint has written {length} bytes. To start again, remove the folder "
+            "of the checkpoint"
+        )
 
 
 def check(job: Job, plan: Plan) -> None:
@@ -138,8 +199,11 @@ def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
     yield job.on_error == "skip", "cannot tell skipped input from one run to the next; leave --on-error skip out"
     yield job.threads == 2, "reads with one thread; leave --threads 2 out"
     for source in job.streams.values():
-        again = source != STANDARD_INPUT and not SOURCES.is_url(source) and local_path(source).is_file()
-        yield not again, f"needs files, which can be read again, and {source} cannot; write it to a file first"
+        known = not SOURCES.is_url(source) and (source == STANDARD_INPUT or local_path(source).exists())
+        yield (
+            not known,
+            f"is for files, pipes and standard input, and not for {source}; use a program with Engine(checkpoint=)",
+        )
 
 
 def _identity(job: Job) -> Iterator[tuple[str, str]]:
@@ -147,7 +211,7 @@ def _identity(job: Job) -> Iterator[tuple[str, str]]:
     assert job.output is not None
     yield "the query", job.text
     yield "--stream", json.dumps(list(job.streams.items()))
-    for source in job.streams.values():
+    for source in filter(_can_be_read_again, job.streams.values()):
         status = local_path(source).stat()
         yield f"size or modification time of {source}", f"{status.st_size} {status.st_mtime_ns}"
     yield "--static", json.dumps([_digest(Path(str(path))) for path in job.static])

@@ -20,8 +20,9 @@ from cqels_py.cli.progress import Pace, Progress, omissions, reports
 from cqels_py.errors import UnsupportedQuery, UsageError
 
 if TYPE_CHECKING:
-    from cqels_py.cli.checkpointing import RunCheckpoint
+    from cqels_py.cli.checkpointing import LoggedRun, RunCheckpoint
     from cqels_py.engine.compile import CompiledQuery
+    from cqels_py.engine.durable import Companion
     from cqels_py.engine.engine import Engine, Query
     from cqels_py.runners.protocol import QueryRun
     from cqels_py.runners.statistics import Statistics
@@ -95,9 +96,10 @@ class Execution:
         # The table shows the answer, which takes both signs to rebuild.
         wanted = job.changelog or format_ == "table" or (connector is not None and connector.changelog)
         self._checkpoint: RunCheckpoint | None = None
+        self._logged: LoggedRun | None = None
         self._run: QueryRun
         if job.checkpoint is not None:
-            self._checkpoint, self._run = _with_checkpoint(job, compiled, wanted, cleanup)
+            self._checkpoint, self._logged, self._run = _with_checkpoint(job, compiled, wanted, cleanup)
         else:
             open_run = _on_spark if job.runner == "spark" else LocalRun
             self._run = open_run(job, compiled, wanted, cleanup)
@@ -111,6 +113,8 @@ class Execution:
             self._writer = output.open_writer(
                 format_, job.output, job.title, self._run.dictionary, plan, cleanup, self._length
             )
+        if self._logged is not None:
+            self._logged.begin(self._writer.commit)
         self._sink = LimitedSink(self._writer, job.limit, self._run.stop)
         self._commits = Commits(job)
         self._progress = Progress(self._writer.show, held_back=job.speed is not None)
@@ -136,8 +140,10 @@ class Execution:
             self._run.run(sources, time_predicates=times, progress=self._look, threads=threads, **more)
             if self._checkpoint is not None:
                 self._checkpoint.save(self._writer.commit(), self._run.statistics.elements, {}, finished=True)
+            if self._logged is not None:
+                self._save(finished=True)
         except KeyboardInterrupt:
-            if self._checkpoint is not None:
+            if self._checkpoint is not None or self._logged is not None:
                 # If the engine is in the middle of a step, the last snapshot counts.
                 with suppress(UsageError):
                     self._save()
@@ -150,12 +156,17 @@ class Execution:
     @property
     def _length(self) -> int | None:
         """The length of the output after which the run continues, if it does."""
+        if self._logged is not None:
+            return self._logged.restored()
         return None if self._checkpoint is None else self._checkpoint.length
 
-    def _save(self) -> None:
+    def _save(self, *, finished: bool = False) -> None:
         """Save a snapshot, with the length of the output to which it belongs."""
-        assert self._checkpoint is not None
         assert isinstance(self._run, LocalRun)
+        if self._logged is not None:
+            self._logged.save(self._run.checkpoint, finished=finished)
+            return
+        assert self._checkpoint is not None
         state = self._run.state()
         self._checkpoint.save(self._writer.commit(), self._run.statistics.elements, state)
 
@@ -170,7 +181,8 @@ class Execution:
         self._progress.update(statistics)
         if self._pace is not None:
             self._pace.wait(statistics.event_time)
-        if self._checkpoint is not None and self._checkpoint.due:
+        checkpoint = self._checkpoint or self._logged
+        if checkpoint is not None and checkpoint.due:
             self._save()
         if self._commits.due():
             self._commit()
@@ -195,13 +207,14 @@ class LocalRun:
         changelog: bool,
         cleanup: ExitStack,
         restored: Mapping[str, NamedValues] | None = None,
+        logged: Companion | None = None,
     ) -> None:
         from cqels_py.kernels.compiler.prepare import only_when_called
 
         _prepare(job, compiled)
         # Registered in a program, a query would also need the kernels of pushes.
         with only_when_called():
-            self._engine, self._query = _register(job, compiled, changelog, restored=restored)
+            self._engine, self._query = _register(job, compiled, changelog, restored=restored, logged=logged)
         cleanup.callback(self._engine.close)
         if job.metrics is not None:
             from cqels_py.engine.metrics import metrics_served
@@ -213,6 +226,7 @@ class LocalRun:
         self.write_to = self._query.write_to
         self.commit = self._engine.commit
         self.run = self._engine.run
+        self.checkpoint = self._engine.checkpoint
 
     @property
     def statistics(self) -> Statistics:
@@ -318,13 +332,16 @@ def _check_memory(job: Job, compiled: CompiledQuery) -> None:
 
 def _with_checkpoint(
     job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitStack
-) -> tuple[RunCheckpoint, LocalRun]:
-    """The checkpoint of the job, and its run, with the state from there if there is one."""
+) -> tuple[RunCheckpoint | None, LoggedRun | None, LocalRun]:
+    """The checkpoint of the job, of either kind, and its run, with the state from there if there is one."""
     from cqels_py.cli import checkpointing
 
     checkpointing.check(job, compiled.plan)
+    if checkpointing.is_logged(job):
+        logged = checkpointing.LoggedRun(job)
+        return None, logged, LocalRun(job, compiled, changelog, cleanup, logged=logged.companion)
     checkpoint = checkpointing.RunCheckpoint(job, cleanup)
-    return checkpoint, LocalRun(job, compiled, changelog, cleanup, checkpoint.restored)
+    return checkpoint, None, LocalRun(job, compiled, changelog, cleanup, checkpoint.restored)
 
 
 def _register(
@@ -333,8 +350,11 @@ def _register(
     changelog: bool,
     empty: Sequence[str] = (),
     restored: Mapping[str, NamedValues] | None = None,
+    logged: Companion | None = None,
 ) -> tuple[Engine, Query]:
-    """An engine with the job's query. `empty`: graphs that are to have no data. `restored`: the state to continue from."""
+    """An engine with the job's query. `empty`: graphs that are to have no data. `restored`: the state to continue from. `logged`:
+    the engine logs its input in that folder.
+    """
     from cqels_py.engine import saved_run
     from cqels_py.engine.engine import Engine
 
@@ -353,13 +373,17 @@ def _register(
         clock_delay=job.clock_delay,
         idle=job.idle,
         max_state=job.max_state,
+        service_timeout=job.service_timeout / 1_000_000,
+        checkpoint=logged,
     )
-    if job.checkpoint is not None:
+    if job.checkpoint is not None and logged is None:
         saved_run.process_at_once(engine)
     if restored is not None:
         saved_run.restore_engine(engine, restored)
     query = engine.register(
-        compiled,
+        # The answers of SERVICE are kept with the text.
+        compiled if logged is None else job.text,
+        source=job.source,
         static=list(job.static),
         static_graphs={**job.static_graphs, **dict.fromkeys(empty, b"")},
         changelog=changelog,

@@ -616,6 +616,34 @@ def rules_command(*, program: Path, facts: Path, syntax: str, until: str | None)
         print_derived(program, facts, until)
 
 
+@app.group("checkpoint")
+def checkpoint_group() -> None:
+    """Look at the folder of a checkpoint, or copy it, also while it is in use."""
+
+
+@checkpoint_group.command("show")
+@click.argument("folder", metavar="DIR", type=_FILE)
+def checkpoint_show_command(folder: Path) -> None:
+    """Print what DIR has: elements taken in, queries, snapshots and logs."""
+    from cqels_py.cli import failures
+    from cqels_py.cli.checkpoints import show
+
+    with failures.reported():
+        show(folder)
+
+
+@checkpoint_group.command("copy")
+@click.argument("folder", metavar="DIR", type=_FILE)
+@click.argument("to", metavar="TO", type=_FILE)
+def checkpoint_copy_command(folder: Path, to: Path) -> None:
+    """Copy the last snapshot of DIR, and what was taken in since, to TO: a savepoint to go on from."""
+    from cqels_py.cli import failures
+    from cqels_py.cli.checkpoints import copy
+
+    with failures.reported():
+        copy(folder, to)
+
+
 @app.command("compile")
 @click.option("--target", metavar="CPU", help="Compile for other machines: x86-64-v3, x86-64-v2 or generic.")
 @click.option("--into", metavar="DIR", type=_FILE, help="The folder for kernels of other machines, with --target.")

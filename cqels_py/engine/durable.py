@@ -30,8 +30,10 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.checkpoints import log
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.checkpoints.objects import LocalStore
-from cqels_py.checkpoints.packed import pack_elements, pack_terms, unpack_elements, unpack_terms
+from cqels_py.checkpoints.packed import count_of, pack_elements, pack_terms, unpack_elements, unpack_terms
+from cqels_py.checkpoints.savepoints import numbers_of
 from cqels_py.checkpoints.snapshots import Snapshots, locked
+from cqels_py.checkpoints.state_file import from_bytes
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.compile import CompiledQuery, compile_query
 from cqels_py.engine.query import Query
@@ -53,7 +55,7 @@ LEAST = 8 << 20
 _NUMBER = struct.Struct("<Q")
 _HEAD = struct.Struct("<QQq")
 """At each record, the numbers of the last pushed element and the last document, and the time of the clock that decides."""
-_HEADER, _ENGINE, _QUERY = "durable", "engine/", "query/"
+_HEADER, _COMPANION, _ENGINE, _QUERY = "durable", "companion", "engine/", "query/"
 
 
 class Kind(IntEnum):
@@ -180,6 +182,20 @@ class FilesRead:
                 self.positions[key] = self.positions.get(key, 0) + elements
 
 
+@dataclass(slots=True)
+class Companion:
+    """The folder of a checkpoint, for a program that keeps something of its own in step with the engine's state, such as an output.
+
+    `identity`: what else has to be the same after a restart, by the names under which a difference is told. `state`: gives plain
+    values for each snapshot. `restored`: those of the snapshot that the engine goes on from; None: the folder is new.
+    """
+
+    folder: Path
+    identity: Mapping[str, str]
+    state: Callable[[], NamedValues]
+    restored: NamedValues | None = None
+
+
 class Inputs:
     """The inputs of an engine, each told before it is taken in. This class keeps nothing: that of an engine without a checkpoint."""
 
@@ -248,13 +264,16 @@ class LoggedInputs(Inputs):
 
     keeps = True
 
-    def __init__(self, engine: Engine, folder: Path, durable: str, options: Mapping[str, object]) -> None:
+    def __init__(
+        self, engine: Engine, folder: Path, durable: str, options: Mapping[str, object], companion: Companion | None
+    ) -> None:
         if durable not in (SYNC, BATCH, OFF):
             raise UsageError(f"durable is {SYNC!r}, {BATCH!r} or {OFF!r}, not {durable!r}")
         self._engine = engine
         self._folder = folder
         self._waits = durable != OFF
-        self._options = json.dumps(options)
+        self._options = json.dumps({**options, **({} if companion is None else companion.identity)})
+        self._companion = companion
         self._log = log.Log(folder, log.GATHER if durable == BATCH else 0.0)
         self._registrations: dict[Query, Registration] = {}
         self._unclaimed: dict[str, Query] = {}
@@ -466,6 +485,8 @@ class LoggedInputs(Inputs):
             "connections": [[queries.index(query), stream] for query, stream in self._connections],
         }
         state: dict[str, NamedValues] = {_HEADER: {"json": json.dumps(header)}}
+        if self._companion is not None:
+            state[_COMPANION] = self._companion.state()
         state |= {_ENGINE + part: values for part, values in engine._state().items()}
         # Those that were counted already, and are logged after this, are counted again after a restart.
         state[f"{_ENGINE}pushed"]["elements"], state[f"{_ENGINE}terms"]["documents"] = self._scopes
@@ -512,6 +533,8 @@ class LoggedInputs(Inputs):
         engine = self._engine
         header = json.loads(str(state[_HEADER]["json"]))
         self._check_options(json.loads(header["options"]))
+        if self._companion is not None:
+            self._companion.restored = state[_COMPANION]
         engine._restore(_below(_ENGINE, state))
         self._scopes = engine._elements, engine.dictionary.documents
         engine._registry.know_streams(header["streams"])
@@ -538,8 +561,8 @@ class LoggedInputs(Inputs):
         mine = json.loads(self._options)
         if differing := [name for name in mine if found.get(name) != mine[name]]:
             raise UsageError(
-                f"the checkpoint {self._folder} is that of an engine with other options: {', '.join(differing)}. Give the same "
-                "ones, or name another folder"
+                f"the checkpoint {self._folder} is another one's, which differs in: {', '.join(differing)}. Give the same, or name "
+                "another folder"
             )
 
     def _close_scans(self, steps: int) -> None:
@@ -608,13 +631,62 @@ class LoggedInputs(Inputs):
         return next(query for query in self._registrations if self._registrations[query].key == key)
 
 
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The content of a checkpoint. `queries`: by name, the number of results before the last snapshot; None: a run over files.
+
+    `snapshots`, `logs`: the bytes of each file; a snapshot that is damaged has a negative number.
+    """
+
+    elements: int
+    records: int
+    queries: Mapping[str, int] | None
+    snapshots: Mapping[str, int]
+    logs: Mapping[str, int]
+
+
+def summary(folder: Path) -> Summary:
+    """The content of a checkpoint that may be in use. UsageError for another folder; StorageError if it is damaged."""
+    state: Mapping[str, NamedValues] | None = None
+    snapshots: dict[str, int] = {}
+    number = 0
+    for number in numbers_of(folder):
+        path = folder / f"{number:012}.snapshot"
+        data = path.read_bytes()
+        try:
+            state, loaded = from_bytes(data), number
+            snapshots[path.name] = len(data)
+        except StorageError:
+            snapshots[path.name] = -len(data)
+    if state is None:
+        raise StorageError(f"no snapshot of {folder} is intact")
+    logs = {log.name_of(each): (folder / log.name_of(each)).stat().st_size for each in log.numbers(folder)}
+    if _HEADER not in state:
+        return Summary(cast(int, state["run"]["elements"]), 0, None, snapshots, logs)
+    records = [record for each in log.numbers(folder) if each >= loaded for record in log.look(folder, each)]
+    header = json.loads(str(state[_HEADER]["json"]))
+    queries = {each["key"]: count for each, count in zip(header["queries"], header["counts"], strict=True)}
+    elements = cast(int, state[f"{_ENGINE}counters"]["elements"])
+    for record in records:
+        content = memoryview(record.content)[_HEAD.size :]
+        if record.kind in (Kind.ELEMENTS, Kind.READ):
+            elements += count_of(content)
+        elif record.kind == Kind.REGISTER:
+            queries[_head_of(content)["given"]["key"]] = 0
+        elif record.kind == Kind.UNREGISTER:
+            queries.pop(bytes(content).decode(), None)
+    return Summary(elements, len(records), queries, snapshots, logs)
+
+
 def opened(engine: Engine, folder: object, durable: str, options: Mapping[str, object]) -> Inputs:
     """The inputs of an engine: logged in the folder, if there is one."""
     if folder is None:
         return Inputs()
+    if isinstance(folder, Companion):
+        return LoggedInputs(engine, folder.folder, durable, options, folder)
     if not isinstance(folder, str | Path):
         raise UsageError(f"checkpoint is a folder, not {folder!r}")
-    return LoggedInputs(engine, Path(folder), durable, options)
+    return LoggedInputs(engine, Path(folder), durable, options, None)
 
 
 def _file(source: object) -> Path | None:
@@ -650,12 +722,15 @@ def _with_terms(given: Mapping[str, Any], data: StaticData, engine: Engine) -> b
 
 
 def _read_with_terms(content: memoryview, engine: Engine) -> tuple[dict[str, Any], StaticData]:
-    start = _NUMBER.size
-    end = start + _NUMBER.unpack_from(content)[0]
-    head = json.loads(bytes(content[start:end]))
-    ids = unpack_terms(content[end:], engine.dictionary)
+    head = _head_of(content)
+    ids = unpack_terms(content[_NUMBER.size + _NUMBER.unpack_from(content)[0] :], engine.dictionary)
     quads = 4 * head["quads"]
     return head["given"], StaticData([ids[:quads].reshape(4, -1)], ids[quads:].tolist())
+
+
+def _head_of(content: memoryview) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(bytes(content[_NUMBER.size :][: _NUMBER.unpack_from(content)[0]]))
+    return found
 
 
 def _saved_results(batches: Iterable[ResultBatch], width: int) -> NamedValues:

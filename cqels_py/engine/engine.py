@@ -26,7 +26,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.clock_thread import INTERVAL, ClockThread
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
-from cqels_py.engine.durable import SYNC, Registration, opened
+from cqels_py.engine.durable import SYNC, Companion, Registration, opened
 from cqels_py.engine.options import CLOCK_AHEAD, CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, Options
 from cqels_py.engine.query import Query
 from cqels_py.engine.registered_rules import FACTS, NAMESPACE, RegisteredRules, read_rules, rule_set_of
@@ -166,7 +166,7 @@ class Engine:
         clock_delay: int = CLOCK_DELAY,
         idle: int = IDLE,
         max_state: int | None = None,
-        checkpoint: str | Path | None = None,
+        checkpoint: str | Path | Companion | None = None,
         durable: str = SYNC,
     ) -> None:
         options = Options(

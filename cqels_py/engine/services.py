@@ -52,10 +52,10 @@ class Answers:
 
     def again(self, endpoint: str, query: str, *, timeout: float) -> Sequence[Solution]:
         """The next answer that was kept."""
-        answer = self.given[self._next]
+        answer = self.given[self._next] if self._next < len(self.given) else None
         self._next += 1
         if answer is None:
-            raise DataError(f"{endpoint} had not answered")
+            raise DataError(f"no answer of {endpoint} was kept: register a query with SERVICE by its text")
         return [{name: to_rdflib(text) for name, text in solution.items()} for solution in answer]
 
 

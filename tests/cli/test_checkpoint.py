@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from random import Random
@@ -197,10 +198,8 @@ def test_what_could_not_go_on_exactly_is_refused(
     assert not (tmp_path / "c").exists()
 
 
-def test_standard_input_and_random_values_are_refused(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
+def test_random_values_are_refused(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
     out = ["-o", tmp_path / "x.json", "--checkpoint", tmp_path / "c"]
-    finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}=-", *out)
-    assert "needs files, which can be read again" in finished.err
     window = "FROM NAMED WINDOW <urn:w> ON <http://ex.org/s> [RANGE PT10S STEP PT1S]"
     text = f"REGISTER RSTREAM <urn:o> AS SELECT ?s (RAND() AS ?r) {window} WHERE {{ WINDOW <urn:w> {{ ?s ?p ?o }} }}"
     finished = cqels("run", "-q", text, "--stream", f"{STREAM}={stream}", *out)
@@ -233,3 +232,96 @@ def test_a_process_that_is_killed_is_followed_by_one_that_completes_it(
     assert process.wait() == (-9 if signum == signal.SIGKILL else 143)
     assert subprocess.run(arguments, check=False, capture_output=True).returncode == 0
     assert output.read_bytes() == whole.read_bytes()
+
+
+def quads(first: int, last: int) -> bytes:
+    """Elements of N-Quads, with nodes and numbers."""
+    known = "http://www.w3.org/ns/prov#generatedAtTime"
+    when = '"2024-03-01T12:{:02}:{:02}Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+    lines = []
+    for number in range(first, last):
+        lines.append(f"<urn:g{number}> <{known}> {when.format(number // 60, number % 60)} .")
+        lines.append(f'<http://ex.org/{number % 4}> <http://ex.org/v> "{number % 7}" <urn:g{number}> .')
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+LIVE = f"{PREFIX} ?s (COUNT(*) AS ?n) (MAX(?v) AS ?m) {{ {ONE} [RANGE 20s] {{ ?s :v ?v }} }} GROUP BY ?s"
+
+
+def live_command(source: object, output: Path, checkpoint: Path, *more: str) -> list[str]:
+    options = ["--changelog", "--every", "0.2s", "-o", str(output), "--checkpoint", str(checkpoint), *more]
+    return [sys.executable, "-m", "cqels_py", "run", "-q", LIVE, f"--stream=http://ex.org/s={source}", *options]
+
+
+def taken_in(checkpoint: Path) -> int:
+    """The elements that a checkpoint in use has."""
+    from cqels_py.engine.durable import summary
+
+    return summary(checkpoint).elements if any(checkpoint.glob("*.snapshot")) else 0
+
+
+@pytest.mark.parametrize("kind", ["standard input", "pipe"])
+def test_a_live_input_whose_reader_is_killed_goes_on_in_the_next_one(kind: str, tmp_path: Path) -> None:
+    source: object = "-"
+    if kind == "pipe":
+        source = tmp_path / "pipe.nq"
+        os.mkfifo(source)
+    whole, output, checkpoint = tmp_path / "whole.csv", tmp_path / "out.csv", tmp_path / "checkpoint"
+    command = live_command("-", whole, tmp_path / "whole")
+    subprocess.run(command, input=quads(0, 300), check=True, stderr=subprocess.DEVNULL)
+    command = live_command(source, output, checkpoint)
+    sent = 0
+    for until in (70, 190):
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert process.stdin is not None
+        feed = process.stdin if kind == "standard input" else open(source, "wb")  # noqa: SIM115
+        # The last one is complete when nothing has followed it for some time.
+        feed.write(quads(sent, until))
+        feed.flush()
+        while process.poll() is None and taken_in(checkpoint) < until:
+            time.sleep(0.05)
+        process.kill()
+        assert process.wait() == -9
+        feed.close()
+        sent = taken_in(checkpoint)
+        assert sent == until
+    feeding = {"input": quads(sent, 300)} if kind == "standard input" else {"stdin": subprocess.DEVNULL}
+    if kind == "pipe":
+        writer = threading.Thread(target=lambda: Path(str(source)).write_bytes(quads(sent, 300)))
+        writer.start()
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL, **feeding)
+    assert output.read_bytes() == whole.read_bytes()
+
+
+def test_a_live_run_that_has_ended_says_so(tmp_path: Path) -> None:
+    command = live_command("-", tmp_path / "out.csv", tmp_path / "checkpoint")
+    assert subprocess.run(command, input=quads(0, 30), check=False, capture_output=True).returncode == 0
+    before = (tmp_path / "out.csv").read_bytes()
+    again = subprocess.run(command, input=quads(30, 60), check=False, capture_output=True)
+    assert again.returncode == 0
+    assert b"has ended" in again.stderr
+    assert (tmp_path / "out.csv").read_bytes() == before
+    other = subprocess.run([*command, "--lateness", "3s"], input=b"", check=False, capture_output=True)
+    assert other.returncode == 2
+    assert b"which differs in: lateness, --lateness" in other.stderr
+
+
+def test_a_checkpoint_is_shown_and_copied(cqels: Cqels, files: list[Path], tmp_path: Path) -> None:
+    live = live_command("-", tmp_path / "out.csv", tmp_path / "checkpoint")
+    subprocess.run(live, input=quads(0, 30), check=True, capture_output=True)
+    shown = cqels("checkpoint", "show", tmp_path / "checkpoint")
+    assert "30 elements have been taken in" in shown.out
+    assert "SELECT ?s (COUNT(*)" in shown.out
+    assert cqels("checkpoint", "copy", tmp_path / "checkpoint", tmp_path / "copy").status == 0
+    assert "30 elements have been taken in" in cqels("checkpoint", "show", tmp_path / "copy").out
+    again = cqels("checkpoint", "copy", tmp_path / "checkpoint", tmp_path / "copy")
+    assert again.status == 2
+    assert "is there already" in again.err
+    assert "has no snapshot" in cqels("checkpoint", "show", tmp_path / "nowhere").err
+    cqels(*command(QUERIES["join"], files, tmp_path / "files.json", tmp_path / "files"))
+    assert "a run over files: " in cqels("checkpoint", "show", tmp_path / "files").out
+    *_, last = sorted((tmp_path / "copy").glob("*.snapshot"))
+    last.write_bytes(last.read_bytes()[:-1])
+    damaged = cqels("checkpoint", "show", tmp_path / "copy")
+    assert damaged.status == 1
+    assert "is intact" in damaged.err

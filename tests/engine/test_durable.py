@@ -392,7 +392,7 @@ def test_another_query_under_a_name_is_refused(tmp_path: Path) -> None:
 
 def test_other_options_are_refused(tmp_path: Path) -> None:
     cqels.Engine(checkpoint=tmp_path).close()
-    with pytest.raises(UsageError, match="other options: lateness, blank_nodes"):
+    with pytest.raises(UsageError, match="which differs in: lateness, blank_nodes"):
         cqels.Engine(checkpoint=tmp_path, lateness=5, blank_nodes="element")
     cqels.Engine(checkpoint=tmp_path).close()
     with pytest.raises(UsageError, match="durable is 'sync', 'batch' or 'off'"):
