@@ -295,11 +295,15 @@ class LoggedInputs(Inputs):
         weakref.finalize(engine, self._resources.close)
 
     def begin(self) -> None:
+        runner = self._engine._runner
+        # The log says which queries were stopped, and when.
+        most, runner.max_state = runner.max_state, None
         try:
             self._open()
         except BaseException:
             self._resources.close()
             raise
+        runner.max_state = most
         self._replaying = False
 
     # --- inputs -------------------------------------------------------------------------------------------------------

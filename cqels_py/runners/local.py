@@ -78,7 +78,7 @@ class LocalRunner(Runner):
         # Where the event time of groups begins whose first query was given elements of before.
         self._begun: dict[frozenset[int], int] = {}
         self._collect_at = _COLLECT_FROM
-        self._max_state = max_state
+        self.max_state = max_state
         self._look_at_state = 0
         self.counters = Counters()
         self.rejects: DroppedReceiver | None = None
@@ -145,10 +145,10 @@ class LocalRunner(Runner):
         for group, part in taken:
             group.take(part)
         self._release_terms()
-        if self._max_state is not None and counters.elements >= self._look_at_state:
+        if self.max_state is not None and counters.elements >= self._look_at_state:
             self._look_at_state = counters.elements + _BETWEEN_LOOKS
             for query in self._queries:
-                query.stop_beyond(self._max_state)
+                query.stop_beyond(self.max_state)
 
     def begin_backfill(self, query: RunningQuery) -> Joining:
         """A query that is to be added, and may be given elements of before by `backfill`."""

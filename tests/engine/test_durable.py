@@ -656,7 +656,7 @@ def test_a_run_over_files_goes_on_behind_what_was_taken_in(tmp_path: Path, monke
 def test_the_answers_of_endpoints_are_kept(tmp_path: Path) -> None:
     name = (URIRef(f"{EX}a"), URIRef(f"{EX}name"), Literal("A"))
     with endpoint([name]) as remote:
-        text = f"{PREFIX}SELECT ?x ?name {{ STREAM :s [COUNT 2] {{ ?x :v ?v }} SERVICE <{remote.url}> {{ ?x :name ?name }} }}"
+        text = f"{PREFIX}SELECT ?x ?v ?name {{ STREAM :s [COUNT 2] {{ ?x :v ?v }} SERVICE <{remote.url}> {{ ?x :name ?name }} }}"
         engine = cqels.Engine(checkpoint=tmp_path)
         engine.register(text, name="named")
         pushed(engine, 1)
@@ -672,8 +672,34 @@ def test_the_answers_of_endpoints_are_kept(tmp_path: Path) -> None:
         engine.close()
     blank = (URIRef(f"{EX}a"), URIRef(f"{EX}name"), BNode())
     with endpoint([blank]) as remote:
-        text = f"{PREFIX}SELECT ?x ?name {{ STREAM :s [COUNT 2] {{ ?x :v ?v }} SERVICE <{remote.url}> {{ ?x :name ?name }} }}"
+        text = f"{PREFIX}SELECT ?x ?v ?name {{ STREAM :s [COUNT 2] {{ ?x :v ?v }} SERVICE <{remote.url}> {{ ?x :name ?name }} }}"
         engine = cqels.Engine(checkpoint=tmp_path / "other")
         with pytest.raises(UnsupportedQuery, match="an answer of SERVICE has a blank node"):
             engine.register(text)
         engine.close()
+
+
+def test_a_query_that_was_stopped_stays_away(tmp_path: Path) -> None:
+    engine = cqels.Engine(checkpoint=tmp_path, max_state=500_000)
+    engine.register(COUNT, name="small")
+    engine.register(f"{PREFIX}SELECT ?x ?v {{ STREAM :s [RANGE 100000s] {{ ?x :v ?v }} }}", name="large").subscribe(
+        lambda r: None
+    )
+    times = [second * SECOND for second in range(40_000)]
+    rows = pa.table(
+        {
+            "time": pa.array(times, pa.timestamp("us", tz="UTC")),
+            "subject": [iri(f"x{second}") for second in times],
+            "predicate": [iri("v")] * len(times),
+            "object": ['"1"'] * len(times),
+        }
+    )
+    with pytest.raises(cqels.RunError, match="has been stopped"):
+        for start in range(0, len(times), 4000):
+            engine.push_batch(f"{EX}s", rows.slice(start, 4000))
+    taken = engine.statistics.elements
+    engine.close()
+    engine = cqels.Engine(checkpoint=tmp_path, max_state=500_000)
+    assert [query.name for query in engine.queries] == ["small"]
+    assert engine.statistics.elements == taken
+    engine.close()
