@@ -176,7 +176,8 @@ class RunningRules:
         """See `Foreseeing`."""
         if len(batch):
             self._take(batch)
-        if self._first is None:
+        # Nothing is reported before the end of the first instant, also of what has held before it.
+        if self._first is None or through < self._first:
             return
         until = 2 * through + 1
         known = int(np.searchsorted(self._waiting[:, -2], until, side="right"))
@@ -185,7 +186,6 @@ class RunningRules:
         if self._own is not None:
             told = told[self._own.mine(told)]
         told = told[np.argsort(told[:, -2], kind="stable")]
-        # What has held before the first element is told with it.
         np.maximum(told[:, -2], self._first, out=told[:, -2])
         self.changes = told
         self._set_timers(through, last)

@@ -155,6 +155,12 @@ def test_advance_tells_what_ceases_after_the_last_element() -> None:
     assert found == [(1_000_000, 1), (4_000_000, -1)]
 
 
+def test_what_has_held_before_the_first_element_comes_behind_its_arrival() -> None:
+    text = f"{HOT}SELECT ?x {{ STREAM :s [RANGE 1s] {{ ?x :temp ?v }} MINUS {{ {STATE} }} }}"
+    static = Static([(iri("a"), RDF.type, iri("Hot"))])
+    assert sorted(each for each in told(text, static=static) if each.startswith("1 ")) == ["1 + x=a", "1 - x=a"]
+
+
 def test_time_begins_at_the_first_advance() -> None:
     """Facts that hold always, and those given for a time, are told from there on."""
     engine, found = cqels.Engine(), []
