@@ -26,7 +26,8 @@ def rule_lines(query: Plan) -> Iterator[str]:
     if rules is None:
         return
     program = rules.program
-    yield f"facts are the triples of <{'>, <'.join(query.streams[stream] for stream in rules.streams)}> and of the static data"
+    streams = ", ".join(f"<{query.streams[stream]}>" for stream in rules.streams)
+    yield f"facts are the triples of {streams} and of the static data; a triple that comes twice at one time is one fact"
     if rules.facts:
         yield f"{len(rules.facts)} facts are given with the rules"
     shown: set[tuple[object, ...]] = set()

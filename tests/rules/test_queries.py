@@ -357,7 +357,7 @@ def test_explain_shows_the_normal_form() -> None:
 
 
 EXPLAINED = [
-    "facts are the triples of <s> and of the static data",
+    "facts are the triples of <s> and of the static data; a triple that comes twice at one time is one fact",
     "<P>(?v0) ← SOMETIME [0s, 3s) @1(?v0)",
     "@3(?v0) ← SOMETIME [1s, FOREVER) <P>(?v0)",
     "@5 ← <P> SINCE (0s, 2s] @6",
