@@ -15,7 +15,7 @@ class StorageError(CqelsError):
     code = "CQ-STORAGE"
 
 
-def write_synced(path: Path, data: bytes) -> None:
+def write_synced(path: Path, data: bytes | memoryview) -> None:
     """Write a file, and sync its content."""
     with path.open("wb") as out:
         out.write(data)

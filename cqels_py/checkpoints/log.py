@@ -223,6 +223,6 @@ def _packed(number: int, place: int, kind: int, content: bytes) -> bytes:
 
 
 def _digest(number: int, place: int, kind: int, content: bytes) -> bytes:
-    digest = hashlib.blake2b(struct.pack("<QQB", number, place, kind), digest_size=_DIGEST)
+    digest = hashlib.sha256(struct.pack("<QQB", number, place, kind))
     digest.update(content)
-    return digest.digest()
+    return digest.digest()[:_DIGEST]

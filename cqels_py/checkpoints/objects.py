@@ -14,7 +14,7 @@ _ASIDE = ".aside"
 class Store(Protocol):
     """Whole objects by name. Errors are StorageError."""
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes | memoryview) -> None:
         """Store an object, durably and as a whole: after a crash there is the new object, or none of this name (or the former)."""
         ...
 
@@ -37,7 +37,7 @@ class LocalStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def put(self, name: str, data: bytes) -> None:
+    def put(self, name: str, data: bytes | memoryview) -> None:
         path = self._folder / name
         aside = path.with_name(name + _ASIDE)
         try:

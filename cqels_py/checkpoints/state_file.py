@@ -1,4 +1,4 @@
-"""A state as bytes: an Arrow IPC stream with a row for each value, behind a digest. It contains no code.
+"""A state as bytes: an Arrow IPC stream with a batch of one row for each value, behind a digest. It contains no code.
 
 part    string         the path of a part of the state, such as query/Project/0:Join
 name    string         the name of the value in it
@@ -21,10 +21,13 @@ from cqels_py.state.named_values import Array, NamedValues, Plain
 
 State = Mapping[str, NamedValues]
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever the layout of the file changes; that of the values has numbers of its own."""
 _MAGIC = b"CQELS-CHECKPOINT\n"
 _DIGEST = 32
+_LARGE = 1 << 20
+_HEADER = 1 << 16
+"""Bytes that have the header of an array in them."""
 _SCHEMA = pa.schema(
     [
         pa.field("part", pa.string(), nullable=False),
@@ -36,20 +39,25 @@ _SCHEMA = pa.schema(
 )
 
 
-def to_bytes(state: State) -> bytes:
+def to_bytes(state: State) -> memoryview:
     """The state, with the digest of its content."""
     out = io.BytesIO()
+    start = out.write(_MAGIC + bytes(_DIGEST))
     with pa.ipc.new_stream(out, _SCHEMA) as writer:
         for part, values in state.items():
             writer.write_batch(_row(part, None, None))
             for name, value in values.items():
                 writer.write_batch(_row(part, name, value))
-    content = out.getbuffer()
-    return b"".join((_MAGIC, _digest(content), content))
+    data = out.getbuffer()
+    data[len(_MAGIC) : start] = _digest(data[start:])
+    return data
 
 
 def from_bytes(data: bytes) -> dict[str, NamedValues]:
-    """The state. StorageError for data that is damaged, or of another format."""
+    """The state. StorageError for data that is damaged, or of another format.
+
+    Large arrays are views of the data, not aligned and not writable: who keeps one copies it.
+    """
     start = len(_MAGIC) + _DIGEST
     content = memoryview(data)[start:]
     if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : start] != _digest(content):
@@ -60,11 +68,13 @@ def from_bytes(data: bytes) -> dict[str, NamedValues]:
         if found != str(FORMAT):
             raise StorageError(f"it has the format {found}; this version reads {FORMAT}")
         for batch in reader:
-            for row in batch.to_pylist():
-                if row["name"] is None:
-                    state[row["part"]] = {}
-                else:
-                    state[row["part"]][row["name"]] = _value(row["plain"], row["array"])
+            *texts, array = batch.columns
+            part, name, plain = (text[0].as_py() for text in texts)
+            if name is None:
+                state[part] = {}
+            else:
+                # Not by the array's values, which are copies.
+                state[part][name] = _value(plain, None if array.null_count else array.buffers()[2])
     return state
 
 
@@ -73,20 +83,41 @@ def _row(part: str, name: str | None, value: Array | Plain) -> pa.RecordBatch:
     if isinstance(value, np.ndarray):
         out = io.BytesIO()
         np.save(out, value, allow_pickle=False)
-        array = out.getvalue()
+        array = _one_binary(out.getbuffer())
     else:
         plain = json.dumps(value)
-    columns = [pa.array([each], field.type) for each, field in zip((part, name, plain, array), _SCHEMA, strict=True)]
-    return pa.record_batch(columns, schema=_SCHEMA)
+    texts = [pa.array([each], pa.string()) for each in (part, name, plain)]
+    arrays = pa.array([None], pa.large_binary()) if array is None else array
+    return pa.record_batch([*texts, arrays], schema=_SCHEMA)
 
 
-def _value(plain: str | None, array: bytes | None) -> Array | Plain:
+def _one_binary(data: memoryview) -> pa.Array:
+    """An Arrow array of one value, without a copy of it."""
+    offsets = pa.py_buffer(np.array([0, len(data)], np.int64))
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, offsets, pa.py_buffer(data)])
+
+
+def _value(plain: str | None, array: pa.Buffer | None) -> Array | Plain:
     if array is not None:
-        found: Array = np.load(io.BytesIO(array), allow_pickle=False)
-        return found
+        return _array(memoryview(array))
     value: Plain = json.loads(plain or "null")
     return value
 
 
+def _array(data: memoryview) -> Array:
+    """The array in a file of NumPy's format: a copy, or a view if it is large."""
+    if len(data) < _LARGE:
+        found: Array = np.load(io.BytesIO(data), allow_pickle=False)
+        return found
+    file = io.BytesIO(data[:_HEADER])
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = read(file)
+    if dtype.hasobject:
+        raise StorageError("it has an array of objects, which is not read")
+    flat = np.frombuffer(data, dtype, offset=file.tell())
+    return flat.reshape(shape, order="F" if by_columns else "C")
+
+
 def _digest(content: bytes | memoryview) -> bytes:
-    return hashlib.blake2b(content, digest_size=_DIGEST).digest()
+    return hashlib.sha256(content).digest()

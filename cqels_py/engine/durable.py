@@ -753,7 +753,7 @@ def _saved_results(batches: Iterable[ResultBatch], width: int) -> NamedValues:
 
 
 def _restored_results(values: NamedValues, query: Query) -> Iterable[ResultBatch]:
-    time, sign, tick, columns = (cast(Any, values[name]) for name in ("time", "sign", "tick", "columns"))
+    time, sign, tick, columns = (np.array(values[name]) for name in ("time", "sign", "tick", "columns"))
     start = 0
     for count, number in zip(cast("list[int]", values["counts"]), cast("list[int]", values["numbers"]), strict=True):
         rows = slice(start, start + count)

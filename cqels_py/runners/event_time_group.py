@@ -300,8 +300,10 @@ class EventTimeGroup:
         watermark = state["watermark"]
         assert isinstance(watermark, int)
         self._watermark.advance(watermark)
-        columns = {name.removeprefix("waiting."): each for name, each in state.items() if name.startswith("waiting.")}
-        waiting = ElementBatch(**columns)  # type: ignore[arg-type]
+        columns = {
+            name.removeprefix("waiting."): np.array(each) for name, each in state.items() if name.startswith("waiting.")
+        }
+        waiting = ElementBatch(**columns)
         self._early.keep(waiting if len(waiting) else None)
 
 
