@@ -147,6 +147,27 @@ def of_pushes(results: Mapping[str, Found]) -> Iterator[str]:
     yield table(["query, contender", "a push", "lowest … highest", "waits", "answers"], rows)
 
 
+def of_connectors(results: Mapping[str, Found]) -> Iterator[str]:
+    """Connectors at full speed."""
+    if "connectors" not in results:
+        return
+    rows = [
+        [
+            case["name"],
+            f"{median(case['per_second']):,.0f}",
+            f"{min(case['per_second']):,.0f} … {max(case['per_second']):,.0f}",
+            ", ".join(f"{who} {share:.0%}" for who, share in case["shares"].items()),
+        ]
+        for case in results["connectors"]["figures"]["cases"]
+    ]
+    yield (
+        "Connectors: flat JSON messages of three members through a CONSTRUCT with a BIND, counted by sensor in a window of 10 s; "
+        "messages, or rows inserted or updated, a second, with all processes on the machine "
+        f"(`python -m bench.suites.connectors`, {origin(results['connectors'])}):\n"
+    )
+    yield table(["from, to", "a second", "lowest … highest", "share of a core"], rows)
+
+
 def of_many(results: Mapping[str, Found]) -> Iterator[str]:
     """CPU time per triple by number of queries."""
     if "many" not in results:

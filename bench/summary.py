@@ -19,6 +19,7 @@ from bench.markdown import Found, origin, table, times
 from bench.report import short
 from bench.suite_tables import (
     of_bounded,
+    of_connectors,
     of_growing_windows,
     of_ingest,
     of_latency,
@@ -61,7 +62,7 @@ def rendered(results: Mapping[str, Found]) -> str:
     """Markdown tables for every result file present."""
     operators = (*_operators(results), *of_growing_windows(results))
     first = (*of_suites(results), *of_ingest(results), *of_latency(results), *of_pushes(results), *of_many(results))
-    suites = (*first, *of_startup(results), *of_spark(results))
+    suites = (*first, *of_connectors(results), *of_startup(results), *of_spark(results))
     parts = [*suites, *operators, *_steps(results), *_memory(results), *of_bounded(results), *_soak(results)]
     return "\n".join(parts) if parts else "There are no figures yet.\n"
 

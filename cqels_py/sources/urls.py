@@ -9,8 +9,12 @@ from cqels_py.errors import UsageError
 from cqels_py.sources.protocol import Connector
 
 _BUILT_IN = {
+    "http": "cqels_py.sources.http:http_source",
+    "https": "cqels_py.sources.http:http_source",
     "mqtt": "cqels_py.sources.mqtt:mqtt_source",
     "mqtts": "cqels_py.sources.mqtt:mqtt_source",
+    "ws": "cqels_py.sources.websocket:websocket_source",
+    "wss": "cqels_py.sources.websocket:websocket_source",
 }
 
 SOURCES: Final = Schemes("source", "cqels_py.sources", _BUILT_IN)

@@ -74,7 +74,8 @@ def answers(port: int) -> bool:
 class PostgresServer:
     """A cluster of its own in a folder. PostgreSQL does not run as root: there it runs as the user postgres."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, fsync: bool = False) -> None:
+        self._fsync = "on" if fsync else "off"
         installed = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
         self._initdb = program("initdb", "postgresql", *map(str, reversed(installed)))
         self._server = program("postgres", "postgresql", *map(str, reversed(installed)))
@@ -100,7 +101,18 @@ class PostgresServer:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
-        options = ["-D", str(self._data), "-p", str(self.port), "-h", "127.0.0.1", "-k", "", "-c", "fsync=off"]
+        options = [
+            "-D",
+            str(self._data),
+            "-p",
+            str(self.port),
+            "-h",
+            "127.0.0.1",
+            "-k",
+            "",
+            "-c",
+            f"fsync={self._fsync}",
+        ]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen([self._server, *options], user=self._user, cwd="/", stdout=log, stderr=log)
         wait_until(self._accepts, f"PostgreSQL starts (see {self._log})")
@@ -124,21 +136,27 @@ class PostgresServer:
 class MqttBroker:
     """Mosquitto with a persistent store, which it writes at every change."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, autosave: bool = True) -> None:
         self._server = program("mosquitto", "mosquitto", "/usr/sbin")
         self.port = free_port()
         self._log = folder / "mosquitto.log"
         self._config = folder / "mosquitto.conf"
         self._config.write_text(
             f"listener {self.port} 127.0.0.1\nallow_anonymous true\nmax_inflight_messages 0\nmax_queued_messages 0\n"
-            f"persistence true\npersistence_location {folder}/\nautosave_on_changes true\nautosave_interval 1\n"
-            "set_tcp_nodelay true\n"
+            f"persistence true\npersistence_location {folder}/\n"
+            + ("autosave_on_changes true\nautosave_interval 1\n" if autosave else "")
+            + "set_tcp_nodelay true\n"
         )
         self._user = pwd.getpwuid(os.geteuid()).pw_name
         with self._config.open("a") as config:
             config.write(f"user {self._user}\n")
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def url(self) -> str:

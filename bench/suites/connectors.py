@@ -1,0 +1,212 @@
+"""Connectors at full speed: JSON through a mapping from a file, MQTT at QoS 1, and upserts into PostgreSQL.
+
+    python -m bench.suites.connectors [--quick] [--rounds N] [--output FOLDER]
+
+from the repository's root; it needs mosquitto and PostgreSQL (scripts/install_test_servers), which it starts itself on 127.0.0.1.
+The messages are flat JSON objects of three members, made elements of two triples by a CONSTRUCT with one BIND. From the file
+and from MQTT a query counts by sensor in a window of 10 s, and each change of its answer is delivered. The publisher of MQTT is
+a process of its own; publisher, broker and engine share the machine, so the CPU time of each is printed as a share of the time
+that passes. The engine acknowledges what it has processed with a commit each 0.1 s. For PostgreSQL the answer has 50,000
+groups, and each element changes another one, so every element is a row that is inserted or updated; the server syncs each
+transaction. bench/results/connectors.json has all rounds. `--quick` tests that everything runs; its figures are meaningless.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import cqels_py as cqels
+from bench.suites.outcome import add_rounds, folder_of, parser_of, taken_now
+from tests.support.servers import MqttBroker, PostgresServer
+
+STREAM = "http://ex.org/readings"
+MAPPING = (
+    "PREFIX : <http://ex.org/> CONSTRUCT { ?s :v ?value ; :at ?time } "
+    "WHERE { BIND(IRI(CONCAT('http://ex.org/', ?sensor)) AS ?s) }"
+)
+COUNTS = "PREFIX : <http://ex.org/> SELECT ?s (COUNT(*) AS ?n) WHERE { STREAM :readings [RANGE 10s] { ?s :v ?v } } GROUP BY ?s"
+_START = 1_700_000_000_000_000
+_SENSORS, _GROUPS = 100, 50_000
+_PUBLISHER = """
+import sys
+from paho.mqtt.client import CallbackAPIVersion, Client, MQTTv5
+
+lines = open(sys.argv[1], "rb").read().splitlines()
+client = Client(CallbackAPIVersion.VERSION2, protocol=MQTTv5)
+client.max_inflight_messages_set(1000)
+client.connect("127.0.0.1", int(sys.argv[2]))
+client.loop_start()
+for start in range(0, len(lines), 10_000):
+    # The client has 65,535 packet ids.
+    *_, last = [client.publish("readings", line, 1) for line in lines[start : start + 10_000]]
+    last.wait_for_publish(60)
+client.disconnect()
+client.loop_stop()
+"""
+
+
+@dataclass
+class Case:
+    """Messages or rows a second, a round each; `shares`: of the time that passed, the CPU time of each process, in medians."""
+
+    name: str
+    per_second: list[float]
+    shares: dict[str, float]
+
+
+def messages(count: int, sensors: int) -> Iterator[str]:
+    """Lines of JSON, one millisecond apart."""
+    for n in range(count):
+        yield json.dumps({"time": _START + 1000 * n, "sensor": f"s{n % sensors}", "value": n % 97})
+
+
+@contextmanager
+def written(count: int, sensors: int) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "readings.ndjson")
+        path.write_text("".join(f"{line}\n" for line in messages(count, sensors)))
+        yield path
+
+
+def engine_with(changelog: bool) -> tuple[cqels.Engine, cqels.Query]:
+    engine = cqels.Engine()
+    return engine, engine.register(COUNTS, changelog=changelog)
+
+
+def from_file(count: int, rounds: int) -> Case:
+    rates = []
+    with written(count, _SENSORS) as path:
+        for _ in range(rounds):
+            engine, query = engine_with(changelog=False)
+            query.subscribe_batches(lambda batch: None)
+            started = time.perf_counter()
+            engine.run({STREAM: str(path)}, maps={STREAM: cqels.Mapping.of(MAPPING)}, threads=1)
+            rates.append(count / (time.perf_counter() - started))
+            engine.close()
+    return Case("JSON through a mapping, from a file, 1 thread", rates, {})
+
+
+def to_postgresql(count: int, rounds: int) -> Case:
+    rates = []
+    with written(count, _GROUPS) as path, tempfile.TemporaryDirectory() as folder:
+        server = PostgresServer(Path(folder), fsync=True)
+        for _ in range(rounds):
+            engine, query = engine_with(changelog=True)
+            query.write_to(f"{server.url}#counts?mode=upsert")
+            started = time.perf_counter()
+            engine.run({STREAM: str(path)}, maps={STREAM: cqels.Mapping.of(MAPPING)}, threads=1)
+            rates.append(count / (time.perf_counter() - started))
+            engine.close()
+        server.stop()
+    return Case("JSON from a file, upserts into PostgreSQL", rates, {})
+
+
+class _Enough(Exception):
+    """All messages have come."""
+
+
+def from_mqtt(count: int, rounds: int) -> Case:
+    rates: list[float] = []
+    shares: list[dict[str, float]] = []
+    with written(count, _SENSORS) as path, tempfile.TemporaryDirectory() as folder:
+        broker = MqttBroker(Path(folder), autosave=False)
+        for _ in range(rounds):
+            broker_before, own_before = cpu_of(broker.pid), time.process_time()
+            started = time.perf_counter()
+            publisher = _published_into(broker, path, count)
+            passed = time.perf_counter() - started
+            rates.append(count / passed)
+            own, of_broker = time.process_time() - own_before, cpu_of(broker.pid) - broker_before
+            shares.append({"publisher": publisher / passed, "broker": of_broker / passed, "engine": own / passed})
+        broker.stop()
+    return Case(
+        "MQTT at QoS 1, from mosquitto", rates, {who: median(each[who] for each in shares) for who in shares[0]}
+    )
+
+
+def _published_into(broker: MqttBroker, path: Path, count: int) -> float:
+    """Publish the messages into an engine; returns the publisher's CPU time in seconds."""
+    engine, query = engine_with(changelog=False)
+    query.subscribe_batches(lambda batch: None)
+    publisher = subprocess.Popen([sys.executable, "-c", _PUBLISHER, str(path), str(broker.port)])
+    due = time.monotonic()
+    used = 0.0
+
+    def look(statistics: Any) -> None:
+        nonlocal due, used
+        used = max(used, cpu_of(publisher.pid))
+        if publisher.poll():
+            raise RuntimeError("the publisher failed")
+        if time.monotonic() >= due:
+            engine.commit()
+            due = time.monotonic() + 0.1
+        if statistics.elements >= count:
+            engine.commit()
+            raise _Enough
+
+    with suppress(_Enough):
+        engine.run(
+            {STREAM: f"{broker.url}/readings?client=bench"}, maps={STREAM: cqels.Mapping.of(MAPPING)}, progress=look
+        )
+    publisher.wait(60)
+    engine.close()
+    return used
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of CPU time of a process; 0 once it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def table(cases: Sequence[Case]) -> Table:
+    shown = Table("from, to", "a second", "lowest … highest", "share of a core")
+    for case in cases:
+        shares = ", ".join(f"{who} {share:.0%}" for who, share in case.shares.items())
+        shown.add_row(
+            case.name,
+            f"{median(case.per_second):,.0f}",
+            f"{min(case.per_second):,.0f} … {max(case.per_second):,.0f}",
+            shares,
+        )
+    return shown
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("connectors", __doc__)
+    add_rounds(parser, "rounds of each case")
+    given = parser.parse_args(arguments)
+    rounds, scale = (1, 200) if given.quick else (given.rounds, 1)
+    measured: Sequence[tuple[Callable[[int, int], Case], int]] = (
+        (from_file, 1_000_000),
+        (from_mqtt, 200_000),
+        (to_postgresql, 400_000),
+    )
+    cases = [measure(count // scale, rounds) for measure, count in measured]
+    Console().print(table(cases))
+    figures = {"mapping": MAPPING, "query": COUNTS, "cases": [asdict(case) for case in cases]}
+    libraries = ("psycopg",)
+    question = (__doc__ or "").split("\n\n")[0]
+    found = taken_now("connectors", question, figures, quick=given.quick, libraries=libraries)
+    print(f"written to {found.write(folder_of(given))}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""URLs of HTTP and WebSocket: their query belongs to the server, so the options of the connector stand behind "#"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from cqels_py.connections.location import Location, Options
+from cqels_py.connections.schemes import needed
+from cqels_py.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What is asked for. `url`: without the options; `shown`: for messages. `token`: a bearer token for the server."""
+
+    url: str
+    shown: str
+    token: str | None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+
+
+def endpoint_of(location: Location) -> tuple[Endpoint, Options]:
+    """The endpoint of a URL, and the options behind "#": the caller asks for those that it knows, and refuses the others."""
+    location.options.rest()
+    url, _, behind = location.url.partition("#")
+    if not location.host:
+        raise UsageError(f"{location.shown} names no host")
+    options = Options(dict(parse_qsl(behind, keep_blank_values=True)), location.shown)
+    return Endpoint(url, location.shown, options.text("token")), options
+
+
+def httpx_for(location: Location) -> Any:
+    """The HTTP client's package. MissingExtra where it is missing."""
+    return needed("httpx", "httpx", "http", f"{location.scheme}://")
