@@ -194,9 +194,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     rounds, scale = (1, 200) if given.quick else (given.rounds, 1)
     measured: Sequence[tuple[Callable[[int, int], Case], int]] = (
-        (from_file, 1_000_000),
-        (from_mqtt, 200_000),
-        (to_postgresql, 400_000),
+        (from_file, 500_000),
+        (from_mqtt, 100_000),
+        (to_postgresql, 200_000),
     )
     cases = [measure(count // scale, rounds) for measure, count in measured]
     Console().print(table(cases))
