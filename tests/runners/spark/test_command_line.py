@@ -28,6 +28,9 @@ QUERIES = [
     ("flights", "delay-by-carrier"),
     ("flights", "late-in-fine-weather"),
     ("flights", "gale-alerts"),
+    ("rules", "short-stops"),
+    ("rules", "network"),
+    ("rules", "sepsis"),
 ]
 
 
