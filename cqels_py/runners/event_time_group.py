@@ -120,9 +120,13 @@ class EventTimeGroup:
     def take(self, batch: ElementBatch) -> None:
         """Take in elements that are not late, in order of arrival."""
         complete = self._complete(batch)
-        if complete is not None and len(complete.time):
+        if complete is None or not len(complete.time):
+            return
+        processed = self._waiting.add(complete)
+        if processed is None:
             self._counters.move_to(complete.time.item(-1))
-            self._process(self._waiting.add(complete))
+        else:
+            self._process(processed)
 
     def can_wait(self, stream: int, time: int) -> bool:
         """May an element wait for the boundary of a window whose terms are not known yet?"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -188,12 +188,12 @@ class LocalRunner(Runner):
     def waits(self, stream: int, time: int, triples: int) -> bool:
         """Take in an element whose terms are looked up later, with others: `keep` then gets it. False if it cannot wait."""
         groups = self._reading.of(stream)
-        for group in groups:
+        for group, _ in groups:
             if not group.can_wait(stream, time):
                 return False
         if not groups or (self._guard is not None and not self._guard.moves_to(stream, time)):
             return False
-        for group in groups:
+        for group, _ in groups:
             group.move_to(time)
         self.counters.elements += 1
         self.counters.triples += triples
@@ -323,39 +323,46 @@ class Joining:
     until: int | None
 
 
+Part = tuple[EventTimeGroup, "Positions | None"]
+
+
 class _GroupsByStream:
     """Which groups read the elements of a batch."""
 
     def __init__(self, groups: Iterable[EventTimeGroup]) -> None:
         self._groups = tuple(groups)
         streams = sorted(set().union(*(group.streams for group in self._groups)))
-        self._of = {stream: tuple(group for group in self._groups if stream in group.streams) for stream in streams}
+        self._of: dict[int, tuple[Part, ...]] = {
+            stream: tuple((group, None) for group in self._groups if stream in group.streams) for stream in streams
+        }
         # By number; the last place is for streams that no query reads.
         self._reads = np.zeros((len(self._groups), max(streams, default=-1) + 2), np.bool_)
         for group, reads in zip(self._groups, self._reads, strict=True):
             reads[list(group.streams)] = True
 
-    def of(self, stream: int) -> tuple[EventTimeGroup, ...]:
-        """Those that read a stream."""
+    def of(self, stream: int) -> tuple[Part, ...]:
+        """Those that read a stream, as `parts` gives them."""
         return self._of.get(stream, ())
 
-    def parts(self, batch: ElementBatch) -> Iterator[tuple[EventTimeGroup, Positions | None]]:
+    def parts(self, batch: ElementBatch) -> Sequence[Part]:
         """The groups that read elements of a batch, each with the positions of these; None: all of the batch."""
-        if not len(batch.time):
-            return
+        count = len(batch.time)
+        if not count:
+            return ()
         first = batch.stream.item(0)
-        if len(batch.time) == 1 or (batch.stream == first).all():
-            # Mostly the elements of a batch are of one stream.
-            for group in self._of.get(first, ()):
-                yield group, None
-            return
+        # Mostly the elements of a batch are of one stream.
+        return self.of(first) if count == 1 or (batch.stream == first).all() else self._divided(batch)
+
+    def _divided(self, batch: ElementBatch) -> list[Part]:
         stream = np.minimum(batch.stream, self._reads.shape[1] - 1)
+        found: list[Part] = []
         for group, reads in zip(self._groups, self._reads, strict=True):
             is_read = reads[stream]
             if is_read.all():
-                yield group, None
+                found.append((group, None))
             elif is_read.any():
-                yield group, np.flatnonzero(is_read)
+                found.append((group, np.flatnonzero(is_read)))
+        return found
 
 
 def _with_late(late: Mask | None, count: int, positions: Positions | None, admitted: Mask) -> Mask:
