@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ import pytest
 from rdflib import RDF, BNode, Literal, URIRef
 
 import cqels_py as cqels
+from cqels_py.checkpoints import durable_files
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine import durable
 from cqels_py.errors import UnsupportedQuery, UsageError
@@ -703,3 +705,39 @@ def test_a_query_that_was_stopped_stays_away(tmp_path: Path) -> None:
     assert [query.name for query in engine.queries] == ["small"]
     assert engine.statistics.elements == taken
     engine.close()
+
+
+def test_threads_push_at_once_and_each_push_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs = [0]
+    sync = durable_files.sync
+
+    def counted(descriptor: int) -> None:
+        syncs[0] += 1
+        sync(descriptor)
+
+    monkeypatch.setattr(durable_files, "sync", counted)
+    engine = cqels.Engine(checkpoint=tmp_path, durable="batch", lateness=10**9)
+    found: list[int] = []
+    engine.register(f"{PREFIX}SELECT ?x ?v {{ STREAM :s [COUNT 500] {{ ?x :v ?v }} }}", name="all").subscribe(
+        lambda result: found.append(result.number)
+    )
+
+    def push(thread: int) -> None:
+        for number in range(20):
+            engine.push(f"{EX}s", [(iri(f"t{thread}"), iri("v"), f'"{number}"')], time=number)
+
+    threads = [threading.Thread(target=push, args=(thread,)) for thread in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert syncs[0] < 120
+    engine.finish()
+    assert found == list(range(1, 121))
+    again = cqels.Engine(checkpoint=tmp_path, durable="batch", lateness=10**9)
+    assert again.statistics.elements == 120
+    results = list(again.queries[0].results())
+    assert {(str(result.bindings["x"]), str(result.bindings["v"])) for result in results} == {
+        (f"{EX}t{thread}", str(number)) for thread in range(6) for number in range(20)
+    }
+    again.close()
