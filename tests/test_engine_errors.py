@@ -336,7 +336,7 @@ def test_files_in_a_folder_that_may_not_be_entered(
 
 @pytest.mark.parametrize("wrong", [5, None, [GOOD], [5]])
 def test_sources_that_are_none(engine: Engine, wrong: Any) -> None:
-    with pytest.raises(UsageError, match='a file, "-", an Arrow table or reader, or batches of elements'):
+    with pytest.raises(UsageError, match='a file, "-", a URL, an Arrow table or reader, or batches of elements'):
         engine.run({STREAM: wrong})
 
 

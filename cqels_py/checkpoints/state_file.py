@@ -12,12 +12,15 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.state.named_values import Array, NamedValues, Plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 State = Mapping[str, NamedValues]
 
@@ -28,26 +31,29 @@ _DIGEST = 32
 _LARGE = 1 << 20
 _HEADER = 1 << 16
 """Bytes that have the header of an array in them."""
-_SCHEMA = pa.schema(
-    [
-        pa.field("part", pa.string(), nullable=False),
-        pa.field("name", pa.string()),
-        pa.field("plain", pa.string()),
-        pa.field("array", pa.large_binary()),
-    ],
-    metadata={"format": str(FORMAT)},
-)
 
 
 def to_bytes(state: State) -> memoryview:
     """The state, with the digest of its content."""
+    # Here, because an engine without a checkpoint starts without it.
+    import pyarrow as pa
+
+    schema = pa.schema(
+        [
+            pa.field("part", pa.string(), nullable=False),
+            pa.field("name", pa.string()),
+            pa.field("plain", pa.string()),
+            pa.field("array", pa.large_binary()),
+        ],
+        metadata={"format": str(FORMAT)},
+    )
     out = io.BytesIO()
     start = out.write(_MAGIC + bytes(_DIGEST))
-    with pa.ipc.new_stream(out, _SCHEMA) as writer:
+    with pa.ipc.new_stream(out, schema) as writer:
         for part, values in state.items():
-            writer.write_batch(_row(part, None, None))
+            writer.write_batch(_row(schema, part, None, None))
             for name, value in values.items():
-                writer.write_batch(_row(part, name, value))
+                writer.write_batch(_row(schema, part, name, value))
     data = out.getbuffer()
     data[len(_MAGIC) : start] = _digest(data[start:])
     return data
@@ -58,6 +64,8 @@ def from_bytes(data: bytes) -> dict[str, NamedValues]:
 
     Large arrays are views of the data, not aligned and not writable: who keeps one copies it.
     """
+    import pyarrow as pa
+
     start = len(_MAGIC) + _DIGEST
     content = memoryview(data)[start:]
     if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : start] != _digest(content):
@@ -78,7 +86,9 @@ def from_bytes(data: bytes) -> dict[str, NamedValues]:
     return state
 
 
-def _row(part: str, name: str | None, value: Array | Plain) -> pa.RecordBatch:
+def _row(schema: pa.Schema, part: str, name: str | None, value: Array | Plain) -> pa.RecordBatch:
+    import pyarrow as pa
+
     plain = array = None
     if isinstance(value, np.ndarray):
         out = io.BytesIO()
@@ -88,11 +98,13 @@ def _row(part: str, name: str | None, value: Array | Plain) -> pa.RecordBatch:
         plain = json.dumps(value)
     texts = [pa.array([each], pa.string()) for each in (part, name, plain)]
     arrays = pa.array([None], pa.large_binary()) if array is None else array
-    return pa.record_batch([*texts, arrays], schema=_SCHEMA)
+    return pa.record_batch([*texts, arrays], schema=schema)
 
 
 def _one_binary(data: memoryview) -> pa.Array:
     """An Arrow array of one value, without a copy of it."""
+    import pyarrow as pa
+
     offsets = pa.py_buffer(np.array([0, len(data)], np.int64))
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, offsets, pa.py_buffer(data)])
 

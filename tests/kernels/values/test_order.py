@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numba import config
 
 from cqels_py.dictionary import Dictionary
 from cqels_py.functions.dates import parse_datetime
@@ -124,6 +125,8 @@ NUMBERS = st.builds(
 )
 
 
+# As plain Python the digits of 1E400 take minutes.
+@(settings.get_profile("few") if config.DISABLE_JIT else settings.default)
 @given(st.lists(NUMBERS, min_size=1, max_size=3))
 @example([[typed("0.1", "double"), typed("1e-1", "double"), typed("0.1", "decimal"), typed("0.1", "float")]])
 @example([[typed("5E-324", "double"), typed("0.0E0", "double"), typed("-0.0", "double"), typed("0", "integer")]])
