@@ -2,13 +2,14 @@
 
     python -m bench.suites.connectors [--quick] [--rounds N] [--output FOLDER]
 
-from the repository's root; it needs mosquitto and PostgreSQL (scripts/install_test_servers), which it starts itself on 127.0.0.1.
-The messages are flat JSON objects of three members, made elements of two triples by a CONSTRUCT with one BIND. From the file
-and from MQTT a query counts by sensor in a window of 10 s, and each change of its answer is delivered. The publisher of MQTT is
-a process of its own; publisher, broker and engine share the machine, so the CPU time of each is printed as a share of the time
-that passes. The engine acknowledges what it has processed with a commit each 0.1 s. For PostgreSQL the answer has 50,000
-groups, and each element changes another one, so every element is a row that is inserted or updated; the server syncs each
-transaction. bench/results/connectors.json has all rounds. `--quick` tests that everything runs; its figures are meaningless.
+from the repository's root; it needs mosquitto with mosquitto_pub and PostgreSQL (scripts/install_test_servers), which it starts
+itself on 127.0.0.1. The messages are flat JSON objects of three members, made elements of two triples by a CONSTRUCT with one
+BIND. From the file and from MQTT a query counts by sensor in a window of 10 s, and each change of its answer is delivered. The
+publisher of MQTT is a process of its own; publisher, broker and engine share the machine, so the CPU time of each is printed as
+a share of the time that passes. The engine acknowledges what it has processed with a commit each 0.1 s. For PostgreSQL the
+answer has 50,000 groups, and each element changes another one, so every element is a row that is inserted or updated; the
+server syncs each transaction. bench/results/connectors.json has all rounds. `--quick` tests that everything runs; its figures
+are meaningless.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from rich.table import Table
 
 import cqels_py as cqels
 from bench.suites.outcome import add_rounds, folder_of, parser_of, taken_now
-from tests.support.servers import MqttBroker, PostgresServer
+from cqels_py.sources.protocol import Opening
+from cqels_py.sources.urls import source_of
+from tests.support.servers import MqttBroker, PostgresServer, program
 
 STREAM = "http://ex.org/readings"
 MAPPING = (
@@ -40,22 +43,6 @@ MAPPING = (
 COUNTS = "PREFIX : <http://ex.org/> SELECT ?s (COUNT(*) AS ?n) WHERE { STREAM :readings [RANGE 10s] { ?s :v ?v } } GROUP BY ?s"
 _START = 1_700_000_000_000_000
 _SENSORS, _GROUPS = 100, 50_000
-_PUBLISHER = """
-import sys
-from paho.mqtt.client import CallbackAPIVersion, Client, MQTTv5
-
-lines = open(sys.argv[1], "rb").read().splitlines()
-client = Client(CallbackAPIVersion.VERSION2, protocol=MQTTv5)
-client.max_inflight_messages_set(1000)
-client.connect("127.0.0.1", int(sys.argv[2]))
-client.loop_start()
-for start in range(0, len(lines), 10_000):
-    # The client has 65,535 packet ids.
-    *_, last = [client.publish("readings", line, 1) for line in lines[start : start + 10_000]]
-    last.wait_for_publish(60)
-client.disconnect()
-client.loop_stop()
-"""
 
 
 @dataclass
@@ -141,7 +128,12 @@ def _published_into(broker: MqttBroker, path: Path, count: int) -> float:
     """Publish the messages into an engine; returns the publisher's CPU time in seconds."""
     engine, query = engine_with(changelog=False)
     query.subscribe_batches(lambda batch: None)
-    publisher = subprocess.Popen([sys.executable, "-c", _PUBLISHER, str(path), str(broker.port)])
+    # The session begins before the first message.
+    url = f"{broker.url}/readings?client=bench"
+    source_of(url).open(Opening(stream=STREAM, number=0, dictionary=engine.dictionary)).close()
+    options = ["-p", str(broker.port), "-t", "readings", "-q", "1", "-V", "5", "-l"]
+    with path.open("rb") as lines:
+        publisher = subprocess.Popen([program("mosquitto_pub", "mosquitto-clients"), *options], stdin=lines)
     due = time.monotonic()
     used = 0.0
 
@@ -158,9 +150,7 @@ def _published_into(broker: MqttBroker, path: Path, count: int) -> float:
             raise _Enough
 
     with suppress(_Enough):
-        engine.run(
-            {STREAM: f"{broker.url}/readings?client=bench"}, maps={STREAM: cqels.Mapping.of(MAPPING)}, progress=look
-        )
+        engine.run({STREAM: url}, maps={STREAM: cqels.Mapping.of(MAPPING)}, progress=look)
     publisher.wait(60)
     engine.close()
     return used
@@ -195,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rounds, scale = (1, 200) if given.quick else (given.rounds, 1)
     measured: Sequence[tuple[Callable[[int, int], Case], int]] = (
         (from_file, 500_000),
-        (from_mqtt, 100_000),
+        (from_mqtt, 50_000),
         (to_postgresql, 200_000),
     )
     cases = [measure(count // scale, rounds) for measure, count in measured]

@@ -13,6 +13,7 @@ def test_every_case_has_figures(tmp_path: Path) -> None:
     needed_module("paho.mqtt.client", "mqtt")
     needed_module("psycopg", "postgres")
     program("mosquitto", "mosquitto", "/usr/sbin")
+    program("mosquitto_pub", "mosquitto-clients")
     assert connectors.main(["--quick", "--output", str(tmp_path)]) == 0
     found = json.loads((tmp_path / "connectors.json").read_text())
     cases = found["figures"]["cases"]
