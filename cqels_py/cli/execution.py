@@ -225,12 +225,19 @@ class LocalRun:
         self.dictionary = self._engine.dictionary
         self.write_to = self._query.write_to
         self.commit = self._engine.commit
-        self.run = self._engine.run
+        self._clock = job.clock
         self.checkpoint = self._engine.checkpoint
 
     @property
     def statistics(self) -> Statistics:
         return self._engine.statistics
+
+    def run(self, sources: Mapping[str, Any], **how: Any) -> Statistics:
+        """Read the sources to their ends. The clock would tell what is due then; there is no later for a run of the command line."""
+        self._engine.run(sources, **how)
+        if self._clock == "wall":
+            self._engine.finish()
+        return self.statistics
 
     def state(self) -> dict[str, NamedValues]:
         """The state between two batches, to be written before the next one."""

@@ -421,10 +421,13 @@ class Engine:
 
         with ExitStack() as cleanup, self.dictionary.holding(live):
             merged = TimeMerge(all_opened(sources, opening, cleanup), self._options.ahead)
-            joining = self._runner.begin_backfill(running)
+            ahead = self._options.ahead
+            joining = self._runner.begin_backfill(running, None if ahead is None else AheadGuard(ahead))
             for batch in merged:
+                late, too_far = self._counters.late, self._counters.ahead
                 with self._steps:
                     self._runner.backfill(joining, batch)
+                self._tell_dropped(late, too_far)
             with self._steps:
                 self._runner.end_backfill(joining)
 
@@ -691,7 +694,7 @@ class Engine:
             passed, wrong = self._clock.passed(), self._evaluate()
             if merged is not None:
                 merged.advance(passed)
-            if merged is None or merged.caught_up:
+            if merged is None or merged.caught_up(passed):
                 self._inputs.followed(passed)
                 with self._steps:
                     self._runner.follow(passed)
@@ -755,11 +758,12 @@ class Engine:
     ) -> Statistics:
         """Read the sources, one for each stream that a query reads, to their ends, merged by time.
 
-        At their end the results through the last element are delivered, and those of the first boundary of windows with STEP at
-        or after it, as by `finish`. Event time stays there, and the engine stays open: another `run` or `push` may add later
-        elements to the windows. `more`: these results are not delivered yet, because more elements follow (history before live
-        input); they come with the next elements, `advance` or `finish`. `until`, in microseconds: if it is not before the last
-        element, event time advances to that instant instead, and all that is due through it is delivered.
+        At their end (without clock="wall", by which time goes on) the results through the last element are delivered, and those of
+        the first boundary of windows with STEP at or after it, as by `finish`. Event time stays there, and the engine stays open:
+        another `run` or `push` may add later elements to the windows. `more`: these results are not delivered yet, because more
+        elements follow (history before live input); they come with the next elements, `advance` or `finish`. `until`, in
+        microseconds: if it is not before the last element, event time advances to that instant instead, and all that is due through
+        it is delivered.
 
         A source is a file, "-" for standard input, the URL of a connector such as "mqtt://localhost/rooms/+", an Arrow table or
         reader, batches of elements, or a connector (`sources.protocol`). `threads` 2: files are read ahead by a second thread,
@@ -801,7 +805,9 @@ class Engine:
             self._read(merged, second, progress, skip)
             if not more:
                 self._flush()
-                self._end_input(last)
+                # With a clock time goes on by that: a boundary ahead of it would make the elements that follow late.
+                if self._clock is None or last is not None:
+                    self._end_input(last)
             merged.mark_processed()
             for query in list(self._known):
                 query.delivery.commit()
@@ -970,13 +976,17 @@ class Engine:
         self._inputs.elements(batch, read=read)
         with self._steps:
             self._runner.push(batch)
-        if dropped := counters.late - late:
-            self._reports.late(dropped)
-        if dropped := counters.ahead - ahead:
-            self._reports.ahead(dropped)
+        self._tell_dropped(late, ahead)
         while self._guard.jumps:
             stream, time = self._guard.jumps.popleft()
             self._reports.ask_jump(self._registry.stream(stream), time)
+
+    def _tell_dropped(self, late: int, ahead: int) -> None:
+        """Report the elements that were dropped since there were so many."""
+        if dropped := self._counters.late - late:
+            self._reports.late(dropped)
+        if dropped := self._counters.ahead - ahead:
+            self._reports.ahead(dropped)
 
     def _deliver(self, deliveries: Sequence[Delivery], wrong: Sequence[DataError] = ()) -> None:
         """Deliver the results of steps, and evaluate the elements that subscribers push meanwhile; then report and raise.

@@ -340,6 +340,8 @@ class ElementReader:
             yield from self._take(last=False)
             return
         tokenizer = self._tokenizer
+        if self._flushed:
+            self._report_split()
         rows, count = tokenizer.state[[kernel.ROWS, kernel.ELEMENTS]].tolist()
         runs, taken = tokenizer.elements[:, :count].copy(), tokenizer.rows[:, :rows].copy()
         self._keep_from(rows, count)

@@ -150,18 +150,22 @@ class LocalRunner(Runner):
             for query in self._queries:
                 query.stop_beyond(self.max_state)
 
-    def begin_backfill(self, query: RunningQuery) -> Joining:
-        """A query that is to be added, and may be given elements of before by `backfill`."""
+    def begin_backfill(self, query: RunningQuery, guard: Guard | None) -> Joining:
+        """A query that is to be added, and may be given elements of before by `backfill`, but those that `guard` drops."""
         streams = frozenset(query.streams)
         group = EventTimeGroup(streams, self._lateness_over(streams), self.counters, self.pool)
         group.set_queries([query], may_wait=False)
         there = next((each for each in self._groups if each.streams == streams and each.has_begun), None)
-        return Joining(group, None if there is None else there.time)
+        return Joining(group, None if there is None else there.time, guard)
 
     def backfill(self, joining: Joining, batch: ElementBatch) -> None:
         """Elements of before, in order of arrival. Those that the other queries of its group have not processed yet are left out, as
         the query will see them with these."""
         group, until = joining.group, joining.until
+        guarded = None if joining.guard is None else joining.guard.admit(batch.time, batch.stream)
+        if guarded is not None:
+            self.counters.ahead += self._drop(AHEAD, batch, ~guarded, np.zeros(len(batch.time), np.int64))
+            batch = take_elements(batch, np.flatnonzero(guarded))
         part = batch if until is None else take_elements(batch, np.flatnonzero(batch.time <= until))
         admitted = group.admit(part.time)
         if admitted is not None:
@@ -321,6 +325,7 @@ class Joining:
 
     group: EventTimeGroup
     until: int | None
+    guard: Guard | None
 
 
 Part = tuple[EventTimeGroup, "Positions | None"]

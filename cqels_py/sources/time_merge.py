@@ -106,12 +106,15 @@ class TimeMerge:
     """
 
     def __init__(self, sources: Sequence[Source], ahead: int | None = None, clock: WallClock | None = None) -> None:
+        self._clock = clock
         self._sources = [_MergedSource(source, ahead, clock) for source in sources]
 
-    @property
-    def caught_up(self) -> bool:
-        """Did each source that has not ended have nothing when it was polled last?"""
-        return all(source.caught_up or source.ended for source in self._sources)
+    def caught_up(self, time: int) -> bool:
+        """Has each source that has not ended had nothing in this round, and have all elements before `time` been returned?"""
+        return all(
+            (source.caught_up or source.ended) and (not len(source.keys) or source.keys.item(0) >= time)
+            for source in self._sources
+        )
 
     def advance(self, time: int) -> None:
         """The sources that have caught up have no element before `time`: others do not wait for them."""
@@ -129,7 +132,10 @@ class TimeMerge:
         while unfinished := [source for source in self._sources if not source.ended]:
             lowest = min([source.greatest for source in unfinished if not source.idle], default=_BEFORE_ALL)
             for source in unfinished:
-                if source.idle or source.greatest == lowest:
+                # With a clock, one that had nothing is asked again: only those that are asked in this round have caught up.
+                asked_again = source.caught_up and self._clock is not None
+                source.caught_up = False
+                if source.idle or source.greatest == lowest or asked_again:
                     source.read()
             frontiers = [source.greatest for source in self._sources if not source.ended and not source.idle]
             # A single source has nothing to wait for.

@@ -164,6 +164,18 @@ def test_wrong_sources_are_refused_and_leave_no_query(tmp_path: Path) -> None:
     assert len(rows(query)) == 1
 
 
+def test_late_elements_and_wrong_clocks_of_history_are_dropped_and_told(tmp_path: Path) -> None:
+    reports: list[str] = []
+    engine = Engine(ahead=1_000, report=lambda error: reports.append(str(error)))
+    past = [(A, BASE, "x"), (A, BASE + 4_000_000, "wrong"), (A, BASE + 5, "y"), (A, BASE + 2, "late")]
+    query = register(engine, QUERIES[0], backfill=history(tmp_path, (A,), past))
+    assert engine.statistics.rejected == {(A, "ahead"): 1, (A, "late"): 1}
+    assert len([each for each in reports if "dropped" in each]) == 2
+    push(engine, (A, BASE + 6, "z"))
+    assert engine.statistics.late == 1
+    assert [row[0] for row in rows(query) if row[1] > 0] == [BASE, BASE + 5, BASE + 6]
+
+
 def test_chained_queries_cannot_be_given_history(tmp_path: Path) -> None:
     engine = Engine()
     engine.register(PREFIX + "REGISTER STREAM :a AS CONSTRUCT { ?s :p ?o } { STREAM :b [RANGE 3us] { ?s :p ?o } }")

@@ -157,6 +157,66 @@ def test_an_element_ahead_of_the_clock_waits_and_one_too_far_ahead_is_rejected(c
     assert [(r.time, str(r.bindings["s"])) for r in query.results()] == [(1_100, EX + "later")]
 
 
+def test_the_end_of_a_run_does_not_make_what_follows_late(clock: SetClock, tmp_path: Path) -> None:
+    engine = Engine(clock="wall", report=lambda _: None)
+    query = engine.register(PREFIX + "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 100us STEP 100us] { ?s :p ?o } }")
+    clock.time = 1_010
+    past = tmp_path / "past.nq"
+    # The last one is ahead of the clock.
+    past.write_text(quads(1_001, "x") + quads(1_005, "y") + quads(1_040, "z"))
+    engine.run({A: str(past)})
+    push(engine, A, 1_010, "now")
+    assert engine.statistics.late == 0
+    clock.time = 1_110
+    engine._follow_clock()
+    assert [(r.time, int(r.bindings["n"])) for r in query.results()] == [(1_100, 4)]
+
+
+class Polls:
+    """A source whose polls are given. `at`: the poll at which the clock is set, and to which time."""
+
+    idle = False
+
+    def __init__(self, clock: SetClock, *given: list[int], at: tuple[int, int] = (0, 0)) -> None:
+        self._clock = clock
+        self._given = list(given)
+        self._at = at
+        self._polls = 0
+
+    def open(self, opening: Any) -> Any:
+        self._opening = opening
+        return self
+
+    def poll(self) -> Any:
+        self._polls += 1
+        if self._polls == self._at[0]:
+            self._clock.time = self._at[1]
+        times = self._given.pop(0) if self._given else None
+        triple = (f"<{EX}x>", f"<{EX}p>", '"1"')
+        return None if times is None else self._opening.elements([(time, [triple]) for time in times])
+
+    def position(self) -> None:
+        """It cannot be read again."""
+
+    def commit(self, position: object) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_source_has_caught_up_only_if_it_was_asked_in_this_round(clock: SetClock) -> None:
+    """While the other one is read, time passes, and an element comes that has not been asked for yet."""
+    engine = Engine(clock="wall", report=lambda _: None)
+    engine.register(PREFIX + "SELECT ?s { STREAM :a [RANGE 500us] { ?s :p ?o } STREAM :b [RANGE 500us] { ?t :p ?o } }")
+    clock.time = 3_002
+    first = Polls(clock, [], [], [3_055], [], [])
+    second = Polls(clock, [2_900], [2_950], [], [], [], at=(3, 5_000))
+    engine.run({A: first, B: second})
+    assert engine.statistics.elements == 3
+    assert engine.statistics.late == 0
+
+
 def test_time_does_not_go_back_and_a_step_forward_is_noted() -> None:
     class Set(WallClock):
         given = iter([(5.0, 5.0), (3.0, 6.0), (4.0, 7.0), (200.0, 8.0)])
