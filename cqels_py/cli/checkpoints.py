@@ -1,4 +1,4 @@
-"""`cqels checkpoint`: what the folder of a checkpoint has, and a copy of it."""
+"""`cqels checkpoint`: the content of a checkpoint's folder, and a copy of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def show(folder: Path) -> None:
-    """Print what the folder has."""
+    """Print the content of the folder."""
     from cqels_py.engine.durable import summary
 
     found = summary(folder)

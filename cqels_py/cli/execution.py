@@ -233,7 +233,7 @@ class LocalRun:
         return self._engine.statistics
 
     def run(self, sources: Mapping[str, Any], **how: Any) -> Statistics:
-        """Read the sources to their ends. The clock would tell what is due then; there is no later for a run of the command line."""
+        """Read the sources to their ends. Results that are due then are told now: the command ends."""
         self._engine.run(sources, **how)
         if self._clock == "wall":
             self._engine.finish()

@@ -636,7 +636,7 @@ def checkpoint_show_command(folder: Path) -> None:
 @click.argument("folder", metavar="DIR", type=_FILE)
 @click.argument("to", metavar="TO", type=_FILE)
 def checkpoint_copy_command(folder: Path, to: Path) -> None:
-    """Copy the last snapshot of DIR, and what was taken in since, to TO: a savepoint to go on from."""
+    """Copy the last snapshot of DIR, and the inputs since then, to TO: a savepoint to go on from."""
     from cqels_py.cli import failures
     from cqels_py.cli.checkpoints import copy
 

@@ -686,7 +686,7 @@ class Engine:
 
     @undisturbed
     def _follow_clock(self, merged: TimeMerge | None = None) -> None:
-        """Let event time go on with the clock; what is due by then is delivered. `merged`: the sources that are read, if any."""
+        """Let event time go on with the clock; results that are due are delivered. `merged`: the sources that are read, if any."""
         assert self._clock is not None
         with self._turn:
             if self._steps.busy or self._steps.ended is not None:

@@ -133,7 +133,7 @@ class EngineReports:
             )
 
     def clock_jumped(self, by: int) -> None:
-        """Tell that the computer's clock was set forward, by microseconds: what was still on its way is late."""
+        """Tell that the computer's clock was set forward, by microseconds: elements on their way are late."""
         self.due.append(
             DataError(f"the clock was set forward by {by / 1_000_000:,.0f} seconds: elements of before are late now")
         )

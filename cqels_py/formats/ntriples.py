@@ -54,8 +54,8 @@ class Reading:
 
     `form`: kernel.BY_SUBJECT, BY_GRAPH or BY_LINE. `graphs`: whether the names of elements' graphs are needed. `time_predicate`:
     N-Triples text, or None. `source`: its name in messages. `numbered`: whether line numbers of the text are meaningful. `wait`: of
-    input that comes while it is read; an element that has begun is complete where that says so, and `on_split` gets what comes of
-    it later. `per_element`: blank nodes belong to their elements, not to the source. `on_questionable_time`: called once with an
+    input that comes while it is read; an element that has begun is complete where that says so, and `on_split` gets its later
+    triples. `per_element`: blank nodes belong to their elements, not to the source. `on_questionable_time`: called once with an
     integer time of a table that seems to be in another unit.
     """
 

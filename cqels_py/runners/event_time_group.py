@@ -164,7 +164,7 @@ class EventTimeGroup:
         self._advance_to(self._watermark.time, begin=True)
 
     def follow(self, time: int) -> None:
-        """No element before `time` is still on its way, but by their lateness: what is due by then is told."""
+        """No element before `time` is still on its way, but by their lateness: results that are due by then are told."""
         time -= self._lateness
         self.process_waiting()
         if self._early.elements is not None:

@@ -72,7 +72,7 @@ class RunningQuery:
             self._receiver.fail(
                 RunError(
                     f"{self.dataflow.plan.title} has been stopped: its state has {size:,} bytes, and max_state allows {most:,}; a "
-                    "smaller window keeps less, and explain says what the query keeps (memory: …)"
+                    "smaller window keeps less, and explain shows its memory"
                 )
             )
 
