@@ -57,9 +57,12 @@ class DocumentReader:
         self._reader = ElementReader(dictionary, reading, malformed)
 
     def read(
-        self, documents: Iterable[tuple[int, list[Any]]], arrivals: Mapping[int, int] = NO_ARRIVALS
+        self, documents: Iterable[tuple[int, list[Any] | None]], arrivals: Mapping[int, int] = NO_ARRIVALS
     ) -> Iterator[ElementBatch]:
-        """The elements of documents, parsed and with their numbers. `arrivals`: times, by number, of those that have none."""
+        """The elements of documents, parsed and with their numbers; an empty batch where there is None.
+
+        `arrivals`: times, by number, of those that have none.
+        """
         texts = _as_nquads(documents, self._predicate[1:-1], self._source, self._malformed, arrivals)
         return self._reader.read(texts, line_step=0)
 
@@ -70,7 +73,8 @@ def json_statements(
     """All lines as N-Quads, with their numbers. Each line has blank nodes of its own."""
     names = BlankNames()
     for number, quads in _documents(blocks, source, malformed, contexts, rename=True):
-        yield names.rename(to_nquads(quads)), number
+        if quads is not None:
+            yield names.rename(to_nquads(quads)), number
 
 
 def _documents(
@@ -81,9 +85,15 @@ def _documents(
     *,
     rename: bool = False,
     context: bytes | None = None,
-) -> Iterator[tuple[int, list[Any]]]:
-    """The non-empty lines, parsed. `rename`: make the blank nodes of different lines distinct. `context`: of all lines."""
+) -> Iterator[tuple[int, list[Any] | None]]:
+    """The non-empty lines, parsed; None where a block is empty: nothing comes for now.
+
+    `rename`: make the blank nodes of different lines distinct. `context`: of all lines.
+    """
     for text, first in blocks:
+        if not text:
+            yield first, None
+            continue
         for number, line in enumerate(text.split(b"\n"), first):
             if not line.strip():
                 continue
@@ -119,16 +129,22 @@ def within_context(context: bytes, line: bytes, source: str, number: int) -> byt
 
 
 def _as_nquads(
-    documents: Iterable[tuple[int, list[Any]]],
+    documents: Iterable[tuple[int, list[Any] | None]],
     predicate: str,
     source: str,
     malformed: Malformed,
     arrivals: Mapping[int, int],
 ) -> Iterator[tuple[bytes, int]]:
-    """Each line as N-Quads, preceded by its time if the time stands beside the line's graphs, or is that of its arrival."""
+    """Each line as N-Quads, preceded by its time if the time stands beside the line's graphs, or is that of its arrival.
+
+    It is empty where there is no document for now.
+    """
     time = pyoxigraph.NamedNode(predicate)
     names = BlankNames()
     for number, quads in documents:
+        if quads is None:
+            yield b"", number
+            continue
         ahead, inside = _split(quads, time)
         if not inside:
             malformed(DataError("the object has no triples", Place(number, None, source)))

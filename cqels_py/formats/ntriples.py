@@ -33,6 +33,9 @@ _ROWS = 1 << 16
 _TERM = r'(<[^<>]*>|_:[^\s<>"]+?|"(?:[^"\\\n\r]|\\.)*+"(?:@[A-Za-z0-9-]+|\^\^<[^<>]*>)?)'
 _STATEMENT = re.compile(rf"[ \t]*{_TERM}[ \t]*{_TERM}[ \t]*{_TERM}[ \t]*(?:{_TERM}[ \t]*)?\.[ \t]*(?:#.*)?\r?")
 
+SPLIT = (
+    "triples of an element that was complete, because nothing came for a time; a longer --flush-after waits for them"
+)
 _NOT_WELL_FORMED = "this term is not well-formed"
 _MESSAGES = {
     kernel.AS_SUBJECT: "expected the subject: <iri> or _:label",
@@ -278,12 +281,8 @@ class ElementReader:
             return
         text = statements([*tokenizer.rows[: 3 + self._reading.graphs, :split]], self._dictionary)
         self._keep_from(split, 0)
-        message = (
-            f"{self._reading.source}: triples of an element that was complete, because nothing came for a time; a longer "
-            "--flush-after waits for them"
-        )
         if self._reading.on_split is not None:
-            self._reading.on_split(DataError(message).about(text))
+            self._reading.on_split(DataError(f"{self._reading.source}: {SPLIT}").about(text))
 
     def _report_pending(self) -> None:
         """Report statements about graphs that did not follow; they are left out."""

@@ -22,10 +22,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.rearrange import empty_elements
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
 from cqels_py.formats.lines import Malformed
-from cqels_py.formats.ntriples import ELEMENT_BITS, Reading
+from cqels_py.formats.ntriples import ELEMENT_BITS, SPLIT, Reading
 from cqels_py.formats.statements import statements
 from cqels_py.formats.times import EXPECTED, FAR, NO_TIME, is_integer, questionable, times_of_ids, times_of_texts
 from cqels_py.formats.triples import is_node
@@ -227,9 +228,13 @@ class Rows:
 # --- text to rows -----------------------------------------------------------------------------------------------------
 
 
-def _delimited(blocks: Iterable[tuple[bytes, int]], delimiter: str, reading: Reading) -> Iterator[Rows]:
+def _delimited(blocks: Iterable[tuple[bytes, int]], delimiter: str, reading: Reading) -> Iterator[Rows | None]:
+    """The rows; None where a block is empty: nothing comes for now."""
     names: list[str] | None = None
     for text, first in blocks:
+        if not text:
+            yield None
+            continue
         if names is None:
             head, _, text = text.partition(b"\n")
             names = [name.strip().strip('"').lower() for name in head.decode().split(delimiter)]
@@ -398,18 +403,43 @@ class _RowReader:
         # needed.
         self._open = np.empty((_GRAPH + reading.graphs, 0), np.int64)
         self._delivered = self._open
+        # The number of an element that was delivered because nothing came for some time.
+        self._flushed = 0
 
-    def read(self, parts: Iterable[Rows]) -> Iterator[ElementBatch]:
-        """The elements of consecutive parts of a table."""
+    def read(self, parts: Iterable[Rows | None]) -> Iterator[ElementBatch]:
+        """The elements of consecutive parts of a table; an empty batch where there is none for now."""
         with self._dictionary.holding(self._held):
             try:
                 for rows in parts:
+                    if rows is None:
+                        yield from self._pause()
+                        continue
                     self._add(rows)
                     yield from self._take(last=False)
             except DataError:
                 yield from self._take(last=False)
                 raise
             yield from self._take(last=True)
+
+    def _pause(self) -> Iterator[ElementBatch]:
+        """Nothing comes for now: the element that has begun, as soon as that completes it; otherwise an empty batch."""
+        wait = self._reading.wait
+        if wait is not None and self._open.size:
+            if wait.flush_due:
+                yield from self._take(last=True)
+                self._flushed = self._number
+            elif wait.flush_comes:
+                return
+        yield empty_elements()
+
+    def _without_split(self, rows: Rows, triples: Ids) -> Ids:
+        """The triples (as of `_open`) but those of an element that was complete already, which are reported."""
+        split = triples[3] == self._flushed
+        if split.any() and self._reading.on_split is not None:
+            text = "\n".join(row_text(rows, line) or "" for line in triples[5, split].tolist())
+            message = f"{self._reading.source}: {SPLIT}"
+            self._reading.on_split(DataError(message).about(text))
+        return triples[:, ~split]
 
     def _held(self) -> Iterator[Ids]:
         for rows in (self._open, self._delivered):
@@ -429,7 +459,7 @@ class _RowReader:
                 raise
         if errors:
             triples = triples[:, ~np.isin(triples[5], list(errors))]
-        self._append(triples)
+        self._append(self._without_split(rows, triples) if self._flushed else triples)
 
     def _append(self, triples: Ids) -> None:
         self._open = np.concatenate([self._open, triples], axis=1) if self._open.size else triples

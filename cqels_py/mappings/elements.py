@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.rearrange import empty_elements
 from cqels_py.dataflow.expressions import build_evaluator
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
@@ -38,12 +39,14 @@ class MappedElements:
         self._scope = dictionary.next_document() << ELEMENT_BITS
         self._made = 0
 
-    def read(self, parts: Iterable[Rows]) -> Iterator[ElementBatch]:
-        """The elements of consecutive parts."""
+    def read(self, parts: Iterable[Rows | None]) -> Iterator[ElementBatch]:
+        """The elements of consecutive parts; an empty batch where there is none for now."""
         with self._dictionary.holding(self._live):
             for rows in parts:
-                batch = self._elements(rows)
-                if len(batch):
+                batch = None if rows is None else self._elements(rows)
+                if batch is None:
+                    yield empty_elements()
+                elif len(batch):
                     yield batch
 
     def _live(self) -> Iterator[Ids]:

@@ -34,9 +34,15 @@ def json_rows(
     dictionary: Dictionary,
     source: str,
     malformed: Malformed,
-) -> Iterator[Rows]:
-    """The rows of blocks of whole lines, each with the number of its first line. Empty lines are passed over."""
+) -> Iterator[Rows | None]:
+    """The rows of blocks of whole lines, each with the number of its first line. Empty lines are passed over.
+
+    None where a block is empty: nothing comes for now.
+    """
     for text, first in blocks:
+        if not text:
+            yield None
+            continue
         lines = text.split(b"\n")
         objects, numbers = _objects(lines, first, source, malformed)
         if objects:

@@ -29,14 +29,17 @@ def delimited_rows(
     dictionary: Dictionary,
     source: str,
     malformed: Malformed,
-) -> Iterator[Rows]:
-    """The rows of blocks of whole lines of CSV or TSV; the first line names the columns.
+) -> Iterator[Rows | None]:
+    """The rows of blocks of whole lines of CSV or TSV; the first line names the columns. None where a block is empty.
 
     UsageError for a variable without a column, or with two.
     """
     names: list[str] | None = None
     places: dict[str, int] = {}
     for text, first in blocks:
+        if not text:
+            yield None
+            continue
         if names is None:
             head, _, text = text.partition(b"\n")
             names = _names(head.decode(), delimiter)

@@ -32,7 +32,7 @@ from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
 from cqels_py.sources.stdin import STANDARD_INPUT, standard_input_chunks
 
 _BY_SUBJECT = ("nt", "ttl", "rdf", "jsonld")
-_MAY_PAUSE = ("nq", "nt")
+_MAY_PAUSE = ("nq", "nt", "ndjson", "csv", "tsv")
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
@@ -60,7 +60,7 @@ def open_source(
     before it; "skip" gives it to `report` and continues. UsageError for a file that is not there or whose format is not known. An
     element that lost a malformed line keeps its other triples. `blank_nodes`: the scope of their labels. `graphs`: the names of
     elements' graphs are asked for. `contexts`: those that JSON-LD may name by IRI. `on_questionable_time`, `on_split`: see
-    `Reading`. `wait`: where standard input or a pipe of N-Quads or N-Triples has nothing when this ends, batches are empty, and an
+    `Reading`. `wait`: where standard input or a pipe whose elements are lines has nothing when this ends, batches are empty, and an
     element that has begun is complete.
     """
     if on_error not in ("stop", "skip"):
@@ -101,7 +101,7 @@ def open_source(
 
 
 def may_pause(location: str) -> bool:
-    """Is it standard input or a pipe whose reader returns when nothing comes? (That of N-Quads and N-Triples does.)"""
+    """Is it standard input or a pipe whose reader returns when nothing comes, as its format is one of lines?"""
     if location == STANDARD_INPUT:
         return True
     path = Path(location)

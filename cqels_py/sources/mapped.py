@@ -46,7 +46,9 @@ def mapped_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
     reading = _reading("<stdin>" if from_stdin else location, opening)
     if form == "parquet":
         return _parquet(location, opening, reading, malformed)
-    chunks = standard_input_chunks(CHUNK_BYTES) if from_stdin else read_chunks(location, CHUNK_BYTES)
+    # JSON may be one document, which its first lines decide.
+    wait = None if form == "json" else opening.wait
+    chunks = standard_input_chunks(CHUNK_BYTES, wait) if from_stdin else read_chunks(location, CHUNK_BYTES, wait)
     return _lines(form, chunks, opening, reading, malformed)
 
 
@@ -111,6 +113,8 @@ def _rows_of(opening: Opening, reading: Reading, malformed: Malformed) -> tuple[
     return opening.map.columns, opening.dictionary, reading.source, malformed
 
 
-def _elements(opening: Opening, reading: Reading, malformed: Malformed, rows: Iterator[Rows]) -> Iterator[ElementBatch]:
+def _elements(
+    opening: Opening, reading: Reading, malformed: Malformed, rows: Iterator[Rows | None]
+) -> Iterator[ElementBatch]:
     assert isinstance(opening.map, Mapping)
     return MappedElements(opening.map, opening.dictionary, reading, malformed).read(rows)

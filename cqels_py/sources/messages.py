@@ -181,6 +181,8 @@ class MappedMessages:
         first = numbers[0]
         parts = []
         for rows in json_rows([(lines, first)], self._mapping.columns, self._dictionary, self._source, malformed):
+            if rows is None:
+                continue
             at = rows.lines - first
             columns = dict(rows.columns)
             given = [by_line[place] for place in at.tolist()]

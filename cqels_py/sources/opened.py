@@ -54,7 +54,7 @@ def opened(source: StreamSource, opening: Opening) -> Source:
     if isinstance(source, str | Path):
         batches = open_file(str(source), opening) if opening.map is None else _mapped(source, opening)
         path = str(source).removeprefix("file://")
-        wait = opening.wait if opening.map is None and may_pause(path) else None
+        wait = opening.wait if may_pause(path) else None
         return BatchSource(batches, again=is_file(Path(path)), wait=wait)
     if opening.map is not None and not isinstance(source, Connector):
         return BatchSource(_mapped(source, opening))

@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.dictionary import Dictionary
 from cqels_py.engine.engine import Engine
 from cqels_py.errors import UsageError
+from cqels_py.formats.input_wait import InputWait
+from cqels_py.mappings.context import read_map
+from cqels_py.sources.opened import opened
+from cqels_py.sources.protocol import Opening, Source
 
 STREAM = "http://ex.org/s"
 QUERY = "PREFIX : <http://ex.org/> SELECT ?o { STREAM :s [RANGE 5s] { ?s :p ?o } }"
@@ -163,3 +169,77 @@ def test_zero_waits_for_the_next_element(piped: Start) -> None:
 def test_a_time_that_cannot_be_is_refused(given: int) -> None:
     with pytest.raises(UsageError, match="flush_after is"):
         Engine(flush_after=given)
+
+
+def row(number: int, value: str) -> str:
+    return f'{number}000000,<http://ex.org/g{number}>,<http://ex.org/x>,<http://ex.org/p>,"""{value}"""\n'
+
+
+def test_rows_of_a_table(piped: Start) -> None:
+    run = piped("csv")
+    run.write("time,graph,subject,predicate,object\n" + row(1, "1") + row(1, "2"))
+    assert run.wait_for(2) == ["1", "2"]
+    run.write(row(1, "3") + row(2, "4"))
+    run.wait_for(3)
+    assert run.end() == ["1", "2", "4"]
+    assert run.engine.statistics.rejected == {(STREAM, "split element"): 1}
+    (reject,) = map(json.loads, run.rejects.read_text().splitlines())
+    assert reject["element"].split("\t")[-1] == '"3"'
+
+
+def test_rows_between_which_nothing_comes(piped: Start) -> None:
+    """Each has been flushed when the next comes: one of another time is another element."""
+    run = piped("csv")
+    run.write("time,subject,predicate,object\n")
+    for number in range(1, 5):
+        run.write(f'{number},<http://ex.org/x>,<http://ex.org/p>,"""{number}"""\n')
+        run.wait_for(number)
+    assert run.end() == ["1", "2", "3", "4"]
+    assert run.engine.statistics.rejected == {}
+
+
+SENSOR = "PREFIX : <http://ex.org/> CONSTRUCT { :x :p ?v } { }"
+LINES = {
+    "nq": graph(1, "a") + graph(2, "b"),
+    "nt": subject(1, "a") + subject(2, "b"),
+    "ndjson": '{"@id": "http://ex.org/x", "http://ex.org/time": 1, "http://ex.org/p": 1}\n',
+    "csv": "time,subject,predicate,object\n" + "1,<http://ex.org/x>,<http://ex.org/p>,<http://ex.org/y>\n",
+    "tsv": "time\tsubject\tpredicate\tobject\n" + "1\t<http://ex.org/x>\t<http://ex.org/p>\t<http://ex.org/y>\n",
+}
+MAPPED = {"ndjson": '{"v": 1, "time": 1}\n', "csv": "v,time\n1,1\n", "tsv": "v\ttime\n1\t1\n"}
+
+
+@pytest.mark.parametrize(("ending", "mapped"), [*((each, False) for each in LINES), *((each, True) for each in MAPPED)])
+def test_a_pipe_in_which_nothing_comes_holds_up_nobody(tmp_path: Path, ending: str, mapped: bool) -> None:
+    """Its polls return, so that other sources are read and time goes on with the clock."""
+    path, mapping = tmp_path / f"pipe.{ending}", tmp_path / "map.rq"
+    os.mkfifo(path)
+    mapping.write_text(SENSOR)
+    predicate = "http://ex.org/time" if ending in ("nt", "ndjson") and not mapped else None
+    opening = Opening(
+        stream=STREAM,
+        number=0,
+        dictionary=Dictionary(),
+        time_predicate=predicate,
+        map=read_map(mapping) if mapped else None,
+        wait=InputWait(flush_after=0.01, idle_after=0.01, interval=0.01),
+    )
+    writer = os.open(path, os.O_RDWR)
+    try:
+        source = opened(str(path), opening)
+        assert len(polled(source)) == 0
+        os.write(writer, (MAPPED if mapped else LINES)[ending].encode())
+        elements = 0
+        while not elements:
+            elements += len(polled(source))
+        while not source.idle:
+            assert len(polled(source)) < 2
+    finally:
+        os.close(writer)
+    source.close()
+
+
+def polled(source: Source) -> ElementBatch:
+    found = source.poll()
+    assert found is not None
+    return found
