@@ -80,9 +80,9 @@ class Receiver:
 
 def program(folder: Path, out: Path, elements: int) -> None:
     """The process that is killed: it goes on behind the elements that its engine has."""
-    from cqels_py.engine import durable
+    from cqels_py.engine.durable import logged
 
-    durable.LEAST = 20_000
+    logged.LEAST = 20_000
     engine = cqels.Engine(checkpoint=folder)
     receiver = Receiver(out)
     for name, text in QUERIES.items():

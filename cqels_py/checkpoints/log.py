@@ -1,10 +1,10 @@
-"""A log of records, in the order in which they were written: a file beside each snapshot, with what came after it.
+"""A log of records, in the order in which they were written: a file beside each snapshot, with those that came after it.
 
     <number>.log      CQELS-LOG <format>\\n, then records: marker, place, length and kind of the content, digest, content
 
 `number` is that of the snapshot before it, `place` that of the record in the file. The digest covers both, so that a record in a
 wrong place is noticed too. A process or a machine that stops in the middle of a write leaves a torn record at the end, which was
-never answered: it is cut. Damage before an intact record is an error: what follows cannot be told without it.
+never answered: it is cut. Damage before an intact record is an error: the records after it depend on it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Log:
     """Appends to the log behind a snapshot. Several threads may use it: `sync` waits for one that syncs already.
 
     `wait`: seconds for which a sync waits for records of other threads. After an error of a sync, or an unfinished record that
-    cannot be cut, every call raises StorageError: nobody knows then what the disk has.
+    cannot be cut, every call raises StorageError: nobody knows then how much the disk has.
     """
 
     def __init__(self, folder: Path, wait: float = 0.0) -> None:
@@ -58,7 +58,7 @@ class Log:
         self._broken: str | None = None
 
     def begin(self, number: int) -> None:
-        """Sync what was appended, and begin the log behind the snapshot of this number."""
+        """Sync all that was appended, and begin the log behind the snapshot of this number."""
         self.sync()
         self.close()
         path = _path(self._folder, number)
@@ -190,7 +190,7 @@ def _read(path: Path, number: int) -> tuple[list[Record], int]:
         at += _HEAD.size + len(record[1].content)
     if any(place >= len(found) for place in _places(data, at + 1, number)):
         raise StorageError(
-            f"{path} is damaged at byte {at}, after {len(found)} records, and what follows cannot be told without that; a copy of "
+            f"{path} is damaged at byte {at}, after {len(found)} records, and the others depend on those; a copy of "
             "the folder from before (cqels checkpoint copy) can be used instead"
         )
     return found, at

@@ -15,7 +15,7 @@ _ATTEMPTS = 5
 
 
 def copy(folder: Path, to: Path) -> None:
-    """Copy the last intact snapshot, and what the log has behind it, to a folder that does not exist or is empty.
+    """Copy the last intact snapshot, and the log behind it, to a folder that does not exist or is empty.
 
     The process that uses the checkpoint can go on meanwhile. UsageError for wrong folders, StorageError for a copy that fails.
     """
@@ -48,7 +48,7 @@ def _copy(folder: Path, to: Path) -> None:
         except StorageError:
             continue
         inputs = folder / log.name_of(number)
-        # What is appended from here on belongs to the original only.
+        # All that is appended from here on belongs to the original only.
         since = inputs.read_bytes() if inputs.exists() else None
         to.mkdir(parents=True, exist_ok=True)
         store = LocalStore(to)

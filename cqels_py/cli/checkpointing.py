@@ -16,7 +16,7 @@ from cqels_py.checkpoints.objects import LocalStore
 from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.cli import failures
 from cqels_py.cli.job import Job
-from cqels_py.engine.durable import Companion
+from cqels_py.engine.durable.companion import Companion
 from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.formats.compression import local_path
 from cqels_py.plan.nodes import VolatileColumn

@@ -7,7 +7,7 @@ from pathlib import Path
 
 def show(folder: Path) -> None:
     """Print the content of the folder."""
-    from cqels_py.engine.durable import summary
+    from cqels_py.engine.durable.summary import summary
 
     found = summary(folder)
     if found.queries is None:

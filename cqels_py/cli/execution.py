@@ -22,7 +22,7 @@ from cqels_py.errors import UnsupportedQuery, UsageError
 if TYPE_CHECKING:
     from cqels_py.cli.checkpointing import LoggedRun, RunCheckpoint
     from cqels_py.engine.compile import CompiledQuery
-    from cqels_py.engine.durable import Companion
+    from cqels_py.engine.durable.companion import Companion
     from cqels_py.engine.engine import Engine, Query
     from cqels_py.runners.protocol import QueryRun
     from cqels_py.runners.statistics import Statistics

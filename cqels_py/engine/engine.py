@@ -9,9 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext
-from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from weakref import WeakSet
@@ -23,10 +21,14 @@ from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
-from cqels_py.engine.clock_thread import INTERVAL, ClockThread
+from cqels_py.engine.backfill import backfill as give_elements_of_before
+from cqels_py.engine.clock_thread import ClockThread
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
-from cqels_py.engine.durable import SYNC, Companion, Registration, opened
+from cqels_py.engine.durable.companion import Companion
+from cqels_py.engine.durable.logged import SYNC
+from cqels_py.engine.durable.opening import opened
+from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.options import CLOCK_AHEAD, CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, Options
 from cqels_py.engine.query import Query
 from cqels_py.engine.registered_rules import FACTS, NAMESPACE, RegisteredRules, read_rules, rule_set_of
@@ -35,13 +37,14 @@ from cqels_py.engine.rejects import Rejects, RejectsFile
 from cqels_py.engine.reports import EngineReports, report_for
 from cqels_py.engine.result import Result
 from cqels_py.engine.services import TIMEOUT
+from cqels_py.engine.source_run import RunOptions, SourceRun
 from cqels_py.engine.steps import Steps
+from cqels_py.engine.stream_opening import opening_of
 from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
 from cqels_py.errors import CqelsError, DataError, RunError, UsageError
 from cqels_py.event_time.ahead import AheadGuard, ClockGuard, Guard
-from cqels_py.event_time.wall_clock import SECOND, WallClock
+from cqels_py.event_time.wall_clock import WallClock
 from cqels_py.formats.contexts import read_contexts
-from cqels_py.formats.input_wait import InputWait
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
 from cqels_py.formats.times import LIKELY_FROM, LIKELY_TO
@@ -63,14 +66,11 @@ from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.running import RunningQuery
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.step_waiting import MOST_UNENCODED
-from cqels_py.runners.stream_views import NOTHING
-from cqels_py.sources.opened import ArrowStream, StreamSource, all_opened, maps_of, predicates_of, table_in_order
-from cqels_py.sources.protocol import Opening
-from cqels_py.sources.read_ahead import ReadAhead, reader_ahead
+from cqels_py.sources.opened import ArrowStream, StreamSource, table_in_order
 from cqels_py.sources.static import StaticSource, graphs_by_name, load_static_data, ontology_of
 from cqels_py.sources.time_merge import TimeMerge
 from cqels_py.state.named_values import NamedValues, restore, values_of
-from cqels_py.validation import by_iri, check_callable, check_flag, instant
+from cqels_py.validation import by_iri, check_flag, instant
 
 _LOG = logging.getLogger("cqels_py")
 MOST_OF_A_TABLE = 1 << 16
@@ -379,7 +379,7 @@ class Engine:
         try:
             self._registry.check_chaining(query)
             if backfill is not None:
-                self._backfill(query, running, backfill)
+                give_elements_of_before(self, query, running, backfill)
             self._inputs.registered(query, asked, data)
         except BaseException:
             dataflow.detach()
@@ -400,36 +400,6 @@ class Engine:
             self._registry.add(query, running)
             self._known.add(query)
             self._runner.queries = self._registry.running()
-
-    def _backfill(self, query: Query, running: RunningQuery, sources: Mapping[str, StreamSource]) -> None:
-        """Give a query that is to be added the elements of sources."""
-        sources = by_iri(sources, "backfill", "source")
-        self._registry.check_backfill(query, sources)
-        plan, batch = query.plan, NOTHING
-        merged: TimeMerge | None = None
-
-        def live() -> Iterator[Ids]:
-            yield from batch.live_ids()
-            yield from query.live_ids()
-            if merged is not None:
-                yield from merged.live_ids()
-
-        def opening(iri: str) -> Opening:
-            at = plan.streams.index(iri)
-            known = self._opening(iri, plan.time_predicates[at], self._reports.malformed, number=running.streams[at])
-            return replace(known, graphs=iri in plan.graph_streams)
-
-        with ExitStack() as cleanup, self.dictionary.holding(live):
-            merged = TimeMerge(all_opened(sources, opening, cleanup), self._options.ahead)
-            ahead = self._options.ahead
-            joining = self._runner.begin_backfill(running, None if ahead is None else AheadGuard(ahead))
-            for batch in merged:
-                late, too_far = self._counters.late, self._counters.ahead
-                with self._steps:
-                    self._runner.backfill(joining, batch)
-                self._tell_dropped(late, too_far)
-            with self._steps:
-                self._runner.end_backfill(joining)
 
     @_in_turn
     def connect(self, query: Query, stream: str) -> None:
@@ -632,7 +602,7 @@ class Engine:
         # Other threads can push while subscribers get the results of a small table, but not between the parts of a large one.
         small = getattr(table, "num_rows", MOST_OF_A_TABLE + 1) <= MOST_OF_A_TABLE
         predicate = self._registry.streams.time_predicates.get(stream)
-        opening = self._opening(stream, predicate, self._reports.malformed, read_by)
+        opening = opening_of(self, stream, predicate, self._reports.malformed, read_by)
         for batch in table_in_order(table, opening, scope, self._options.lateness_at(stream), sort=sort):
             self._process_part(batch, deliver=not small)
 
@@ -776,42 +746,7 @@ class Engine:
         left out at the beginning, since the state that the engine was restored from has them already.
         """
         self._steps.check_open()
-        sources = by_iri(sources, "the argument of run", "source")
-        streams = self._registry.streams
-        given = {**streams.time_predicates, **predicates_of(time_predicates, sources)}
-        read_by = maps_of(maps, sources)
-        if progress is not None:
-            check_callable(progress, "progress", "the statistics")
-        check_flag(more, "more")
-        if until is not None and more:
-            raise UsageError(
-                "until= goes on to an instant at the end of the sources, and more=True does not: leave one out"
-            )
-        last = None if until is None else instant(until)
-        self._flush()
-        # With a second thread, the dictionary would change while it is saved.
-        threads = 1 if self._inputs.keeps else threads
-        second = reader_ahead(list(sources.values()), threads, self.dictionary, self._reports.malformed)
-        report = self._reports.malformed if second is None else second.report
-        with ExitStack() as cleanup:
-            cleanup.enter_context(self._inputs.reading(sources))
-            interval = INTERVAL if len(sources) > 1 or self._clock is not None else None
-            readers = all_opened(
-                sources, lambda iri: self._opening(iri, given.get(iri), report, read_by.get(iri), interval), cleanup
-            )
-            if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
-                raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
-            merged = TimeMerge(readers, self._options.ahead, self._clock)
-            self._read(merged, second, progress, skip)
-            if not more:
-                self._flush()
-                # With a clock time goes on by that: a boundary ahead of it would make the elements that follow late.
-                if self._clock is None or last is not None:
-                    self._end_input(last)
-            merged.mark_processed()
-            for query in list(self._known):
-                query.delivery.commit()
-            merged.commit()
+        SourceRun(self, sources, RunOptions(time_predicates, maps, progress, threads, skip, more, until)).run()
         return self.statistics
 
     @_in_turn
@@ -837,80 +772,6 @@ class Engine:
         """
         self._flush()
         self._inputs.snapshot()
-
-    def _read(
-        self, merged: TimeMerge, second: ReadAhead | None, progress: Callable[[Statistics], None] | None, skip: int
-    ) -> None:
-        """Process the elements of the sources, merged by time."""
-        batch = NOTHING
-
-        def live() -> Iterator[Ids]:
-            yield from batch.live_ids()
-            yield from merged.live_ids()
-            if second is not None:
-                yield from second.live_ids()
-
-        reading = nullcontext() if second is None else closing(second)
-        with self.dictionary.holding(live), reading, self._committing(merged if second is None else None):
-            for batch in merged if second is None else second.read(merged):
-                batch = self._inputs.unread(batch)
-                if not len(batch):
-                    if second is None:
-                        merged.mark_processed()
-                    if self._clock is not None:
-                        self._follow_clock(merged)
-                    if progress is not None:
-                        progress(self.statistics)
-                    continue
-                for start in range(0, len(batch), self._batch or len(batch)):
-                    end = min(len(batch), start + (self._batch or len(batch)))
-                    if skip:
-                        # States are taken between two parts.
-                        skip -= end - start
-                        continue
-                    self._process_part(slice_elements(batch, start, end), read=True)
-                    if end == len(batch) and second is None:
-                        merged.mark_processed()
-                    if progress is not None:
-                        progress(self.statistics)
-
-    @contextmanager
-    def _committing(self, merged: TimeMerge | None) -> Iterator[None]:
-        """Inside, `commit` commits these sources too; a signal that ends the reading does not lose what has been processed."""
-        self._merged = merged
-        try:
-            yield
-        except KeyboardInterrupt:
-            if self._steps.ended is None:
-                self.commit()
-            raise
-        finally:
-            self._merged = None
-
-    def _opening(
-        self,
-        stream: str,
-        time_predicate: str | None,
-        report: Callable[[DataError], None],
-        read_by: RowMap | None = None,
-        interval: float | None = None,
-        number: int | None = None,
-    ) -> Opening:
-        return Opening(
-            stream=stream,
-            number=self._registry.streams.number(stream) if number is None else number,
-            dictionary=self.dictionary,
-            time_predicate=time_predicate,
-            on_error=self._options.on_error,
-            report=partial(_report_of_stream, stream, report),
-            blank_nodes=self._blank_nodes,
-            graphs=stream in self._registry.streams.graphs_asked,
-            contexts=self._options.contexts,
-            on_questionable_time=partial(self._reports.ask_unit, stream),
-            map=read_by,
-            wait=InputWait(self._options.flush_after / SECOND or None, self._options.idle / SECOND, interval),
-            on_split=partial(_report_of_stream, stream, self._reports.split),
-        )
 
     # --- state ------------------------------------------------------------------------------------------------------
 
@@ -1042,11 +903,6 @@ class Engine:
         """Deliver results that came meanwhile, and process elements that were pushed."""
         if not self._pending.is_here():
             self._deliver([delivery])
-
-
-def _report_of_stream(stream: str, report: Callable[[DataError], None], error: DataError) -> None:
-    error.stream = stream
-    report(error)
 
 
 def _called_by_subscriber(method: str) -> UsageError:

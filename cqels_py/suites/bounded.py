@@ -20,6 +20,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.counted_join import CountedJoinScan
 from cqels_py.engine.compile import compile_query
 from cqels_py.engine.engine import Engine
+from cqels_py.engine.stream_opening import opening_of
 from cqels_py.errors import UsageError
 from cqels_py.kernels.joins import counted as kernel
 from cqels_py.kernels.joins import counted_by_hand as by_hand
@@ -97,7 +98,7 @@ class _Run:
         return len(events) / (time.perf_counter() - began)
 
     def _in_ids(self, events: Events, first: int, last: int) -> list[ElementBatch]:
-        opening = self.engine._opening(STREAM, None, self.engine._reports.malformed)
+        opening = opening_of(self.engine, STREAM, None, self.engine._reports.malformed)
         return list(table_in_order(events.table(first, last), opening, None, 0, sort=False))
 
     @property

@@ -21,6 +21,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.match_program import match_program
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.engine.engine import Engine, Query
+from cqels_py.engine.stream_opening import opening_of
 from cqels_py.errors import UsageError
 from cqels_py.kernels.patterns import by_hand
 from cqels_py.kernels.patterns import runs as kernel
@@ -206,7 +207,7 @@ def _to_json(case: Case, window: int, table: pa.Table) -> float:
 def _from_ids(case: Case, window: int, table: pa.Table) -> float:
     counter = _Counter(case, window)
     engine = counter.engine
-    opening = engine._opening(STREAM, None, engine._reports.malformed)
+    opening = opening_of(engine, STREAM, None, engine._reports.malformed)
     batches = list(table_in_order(table, opening, None, 0, sort=False))
     began = time.perf_counter()
     for batch in batches:

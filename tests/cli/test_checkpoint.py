@@ -255,7 +255,7 @@ def live_command(source: object, output: Path, checkpoint: Path, *more: str) -> 
 
 def taken_in(checkpoint: Path) -> int:
     """The elements that a checkpoint in use has."""
-    from cqels_py.engine.durable import summary
+    from cqels_py.engine.durable.summary import summary
 
     return summary(checkpoint).elements if any(checkpoint.glob("*.snapshot")) else 0
 

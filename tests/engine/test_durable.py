@@ -30,7 +30,7 @@ from rdflib import RDF, BNode, Literal, URIRef
 import cqels_py as cqels
 from cqels_py.checkpoints import durable_files
 from cqels_py.checkpoints.durable_files import StorageError
-from cqels_py.engine import durable
+from cqels_py.engine.durable import logged
 from cqels_py.errors import UnsupportedQuery, UsageError
 from tests.support.endpoint import endpoint
 from tests.support.faults import Crash, Faults, PowerFailures, crash
@@ -241,7 +241,7 @@ def operations_of(folder: Path, calls: Sequence[Call], faults: Faults, **options
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshots come after a few elements."""
-    monkeypatch.setattr(durable, "LEAST", 1500)
+    monkeypatch.setattr(logged, "LEAST", 1500)
 
 
 ALL = sorted(QUERIES)
@@ -478,7 +478,7 @@ def test_a_damaged_snapshot_is_replaced_by_the_one_before(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("often")
 def test_the_folder_follows_the_state_and_not_the_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "LEAST", 20_000)
+    monkeypatch.setattr(logged, "LEAST", 20_000)
     engine = cqels.Engine(checkpoint=tmp_path, durable="off")
     engine.register(COUNT.replace("100s", "5s"), name="count").subscribe(lambda result: None)
     sizes = []
@@ -515,8 +515,8 @@ def test_a_full_disk_refuses_a_push_and_takes_it_later(tmp_path: Path, monkeypat
 KILLED = """
 import sys, json, cqels_py as cqels
 folder, out, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-from cqels_py.engine import durable
-durable.LEAST = 4000
+from cqels_py.engine.durable import logged
+logged.LEAST = 4000
 engine = cqels.Engine(checkpoint=folder, durable=sys.argv[4])
 query = engine.register(QUERY, name="q")
 known = [json.loads(line) for line in open(out)] if __import__("os").path.exists(out) else []

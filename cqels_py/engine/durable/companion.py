@@ -1,0 +1,23 @@
+"""A part of a checkpoint that belongs to the program around the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cqels_py.state.named_values import NamedValues
+
+
+@dataclass(slots=True)
+class Companion:
+    """The folder of a checkpoint, for a program that keeps something of its own in step with the engine's state, such as an output.
+
+    `identity`: whatever else has to be the same after a restart, by the names under which a difference is told. `state`: gives
+    plain values for each snapshot. `restored`: those of the snapshot that the engine goes on from; None: the folder is new.
+    """
+
+    folder: Path
+    identity: Mapping[str, str]
+    state: Callable[[], NamedValues]
+    restored: NamedValues | None = None

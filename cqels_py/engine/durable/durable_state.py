@@ -1,0 +1,59 @@
+"""The state of a durable engine beside that of the engine itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cqels_py.engine.durable.files_read import FilesRead
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cqels_py.batches.elements import ElementBatch
+    from cqels_py.engine.durable.registration import Registration
+    from cqels_py.engine.query import Query
+
+
+@dataclass(slots=True)
+class DurableState:
+    """The registrations and the progress of a durable engine, which are in its snapshots beside its state.
+
+    `unclaimed`: queries of an earlier process that nobody has registered in this one, by their keys. `steps_before`: how many steps
+    there had been when a query was registered, as later queries share no scans with earlier ones. `scopes`: the numbers of the last
+    pushed element and the last document that have been logged, from which blank nodes get their scopes. `now`: the time of the
+    clock that decides.
+    """
+
+    registrations: dict[Query, Registration] = field(default_factory=dict)
+    unclaimed: dict[str, Query] = field(default_factory=dict)
+    connections: list[tuple[Query, str]] = field(default_factory=list)
+    steps: int = 0
+    steps_before: dict[Query, int] = field(default_factory=dict)
+    scopes: tuple[int, int] = (0, 0)
+    now: int = 0
+    files: FilesRead = field(default_factory=FilesRead)
+
+    def by_key(self, key: str) -> Query | None:
+        """The query with this key, if there is one."""
+        return next((query for query in self.registrations if self.registrations[query].key == key), None)
+
+    def add(self, query: Query, registration: Registration) -> None:
+        """A query is registered."""
+        self.registrations[query] = registration
+        self.steps_before[query] = self.steps
+
+    def remove(self, query: Query) -> None:
+        """A query is removed."""
+        registration = self.registrations.pop(query)
+        del self.steps_before[query]
+        self.unclaimed.pop(registration.key, None)
+        self.connections = [pair for pair in self.connections if pair[0] is not query]
+
+    def count_read(self, batch: ElementBatch, streams: Sequence[str]) -> None:
+        """Elements of a run's sources are taken in. `streams`: their IRIs, by number."""
+        numbers, counts = np.unique(batch.stream, return_counts=True)
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            self.files.count(streams[number], count)

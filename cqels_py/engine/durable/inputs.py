@@ -1,0 +1,74 @@
+"""The inputs of an engine, each told before it is taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.errors import UsageError
+
+if TYPE_CHECKING:
+    from cqels_py.engine.durable.registration import Registration
+    from cqels_py.engine.query import Query
+
+
+class Inputs:
+    """The inputs of an engine, each told before it is taken in. This class keeps nothing: that of an engine without a checkpoint."""
+
+    keeps = False
+
+    def begin(self) -> None:
+        """Called once, when the engine is complete."""
+
+    def restored(self, registration: Registration) -> Query | None:
+        """The query that goes on from an earlier process under this name. UsageError if it is another one."""
+        return None
+
+    @contextmanager
+    def reading(self, sources: Mapping[str, object]) -> Iterator[None]:
+        """Inside, these sources are opened and read. UsageError for a file that is not the one that was begun."""
+        yield
+
+    def unread(self, batch: ElementBatch) -> ElementBatch:
+        """The elements that the engine does not have yet, of those that its sources have next."""
+        return batch
+
+    def elements(self, batch: ElementBatch, *, read: bool) -> None:
+        """The elements of a step. `read`: from a source of a run."""
+
+    def waiting_processed(self) -> None:
+        """The elements that wait for a boundary are processed now."""
+
+    def advanced(self, time: int) -> None:
+        """No element before this time will come."""
+
+    def followed(self, time: int) -> None:
+        """Time goes on with the clock; see `LocalRunner.follow`."""
+
+    def finished(self, until: int | None, *, ended: bool) -> None:
+        """The sources have ended; see `LocalRunner.finish`. `ended`: nothing can follow."""
+
+    def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
+        """A query with its static data. UnsupportedQuery for one whose results cannot be made again."""
+
+    def unregistered(self, query: Query) -> None:
+        """A query is removed."""
+
+    def connected(self, query: Query, stream: str) -> None:
+        """The results of a query are elements of the stream."""
+
+    def static_replaced(self, query: Query, data: StaticData) -> None:
+        """A query gets other static data."""
+
+    def sync(self) -> None:
+        """Return when all inputs so far are durable."""
+
+    def snapshot(self) -> None:
+        """Save the state. UsageError for an engine without a checkpoint."""
+        raise UsageError("the engine has no checkpoint: make it with checkpoint=, a folder")
+
+    def close(self) -> None:
+        """No input follows."""

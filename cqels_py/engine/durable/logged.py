@@ -1,0 +1,297 @@
+"""The inputs of an engine in a log, and its state in snapshots from time to time.
+
+    push, push_batch, run ┐
+    advance, finish       ├─ Inputs ─ log ─┐
+    register, connect, …  ┘                ├─ after a restart: snapshot, then the log since
+    state of all queries ─────── snapshot ─┘
+
+The log has all that the runner takes in, step by step, so that a replay makes the same steps: the same results, in the same order,
+with the same numbers. Results are handed out, and calls return, when the log is durable up to there.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.rearrange import take_elements
+from cqels_py.checkpoints import log
+from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.checkpoints.objects import LocalStore
+from cqels_py.checkpoints.packed import pack_elements
+from cqels_py.checkpoints.snapshots import Snapshots, locked
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.engine.durable.companion import Companion
+from cqels_py.engine.durable.durable_state import DurableState
+from cqels_py.engine.durable.inputs import Inputs
+from cqels_py.engine.durable.records import HEAD, STEPS, Kind, with_terms
+from cqels_py.engine.durable.registration import Registration
+from cqels_py.engine.durable.restoring import Restoring
+from cqels_py.engine.durable.saved_state import COMPANION, HEADER, state_of
+from cqels_py.engine.query import Query
+from cqels_py.errors import UnsupportedQuery, UsageError
+from cqels_py.plan.nodes import VolatileColumn
+
+if TYPE_CHECKING:
+    from cqels_py.engine.engine import Engine
+
+SYNC, BATCH, OFF = "sync", "batch", "off"
+"""When a call answers: when its input is durable; likewise, but one sync serves the calls of 2 ms; at once."""
+LEAST = 8 << 20
+"""A log of fewer bytes needs no snapshot."""
+
+
+class LoggedInputs(Inputs):
+    """Logs the inputs of an engine in a folder, after `begin` has given the engine, a new one, the state that the folder has.
+
+    `options`: those of the engine that decide results; UsageError if the folder has others. StorageError for a folder that cannot be
+    written or read.
+    """
+
+    keeps = True
+
+    def __init__(
+        self, engine: Engine, folder: Path, durable: str, options: Mapping[str, object], companion: Companion | None
+    ) -> None:
+        if durable not in (SYNC, BATCH, OFF):
+            raise UsageError(f"durable is {SYNC!r}, {BATCH!r} or {OFF!r}, not {durable!r}")
+        self._engine = engine
+        self._folder = folder
+        self._waits = durable != OFF
+        self._options = json.dumps({**options, **({} if companion is None else companion.identity)})
+        self._companion = companion
+        self._log = log.Log(folder, log.GATHER if durable == BATCH else 0.0)
+        self._state = DurableState()
+        self._left: dict[int, int] = {}
+        self._recent = False
+        self._replaying = True
+        self._resources = ExitStack()
+        self._resources.enter_context(locked(folder))
+        self._snapshots = Snapshots(LocalStore(folder))
+        self._number = self._snapshot_bytes = 0
+        weakref.finalize(engine, self._resources.close)
+
+    def begin(self) -> None:
+        runner = self._engine._runner
+        # The log says which queries were stopped, and when.
+        most, runner.max_state = runner.max_state, None
+        try:
+            self._open()
+        except BaseException:
+            self._resources.close()
+            raise
+        runner.max_state = most
+        self._replaying = False
+
+    # --- inputs -------------------------------------------------------------------------------------------------------
+
+    def restored(self, registration: Registration) -> Query | None:
+        key = registration.key
+        query = self._state.unclaimed.get(key)
+        if self._state.by_key(key) is None:
+            return None
+        if query is None:
+            raise UsageError(
+                f"a query is registered as {key!r} already: in an engine with a checkpoint, give each a name= of its own"
+            )
+        if differing := self._state.registrations[query].differing(registration):
+            raise UsageError(
+                f"the checkpoint {self._folder} has another query as {key!r}, which differs in: {', '.join(differing)}. Unregister "
+                "that one first (it is in engine.queries), or give this one another name="
+            )
+        del self._state.unclaimed[key]
+        return query
+
+    @contextmanager
+    def reading(self, sources: Mapping[str, object]) -> Iterator[None]:
+        dictionary = self._engine.dictionary
+        before = dictionary.documents
+        run = self._state.files.begun(sources, before)
+        self._append(Kind.RUN, json.dumps(run).encode())
+        self._state.files.begin(run)
+        self._left = {
+            self._engine._registry.streams.number(iri): self._state.files.taken(iri) for iri, _, _ in run["files"]
+        }
+        # Blank nodes of files that are opened again are those of the first time.
+        dictionary.number_documents_after(run["documents"])
+        try:
+            yield
+        finally:
+            self._left = {}
+            dictionary.number_documents_after(max(before, dictionary.documents))
+
+    def unread(self, batch: ElementBatch) -> ElementBatch:
+        if not any(self._left.values()):
+            return batch
+        unread = np.ones(len(batch), np.bool_)
+        for number, left in self._left.items():
+            known = np.flatnonzero(batch.stream == number)[:left]
+            unread[known] = False
+            self._left[number] = left - len(known)
+        return take_elements(batch, np.flatnonzero(unread))
+
+    def elements(self, batch: ElementBatch, *, read: bool) -> None:
+        if not self._replaying:
+            self._append(Kind.READ if read else Kind.ELEMENTS, pack_elements(batch, self._engine.dictionary))
+            if read:
+                self._state.count_read(batch, self._engine._registry.all_streams)
+
+    def waiting_processed(self) -> None:
+        self._append(Kind.WAITING, b"")
+
+    def advanced(self, time: int) -> None:
+        self._append(Kind.ADVANCE, json.dumps(time).encode())
+
+    def followed(self, time: int) -> None:
+        self._append(Kind.FOLLOW, json.dumps(time).encode())
+
+    def finished(self, until: int | None, *, ended: bool) -> None:
+        self._append(Kind.FINISH, json.dumps({"until": until, "ended": ended}).encode())
+
+    def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
+        if any(isinstance(column, VolatileColumn) for column in query.plan.added):
+            raise UnsupportedQuery(
+                "UUID, STRUUID, RAND and BNODE would have other values when results are made again after a restart; leave them out, "
+                "or make the engine without checkpoint="
+            )
+        if any("_:" in text for answer in registration.services.given for row in answer or () for text in row.values()):
+            raise UnsupportedQuery(
+                "an answer of SERVICE has a blank node, which would be another one after a restart; ask for IRIs and literals, or "
+                "make the engine without checkpoint="
+            )
+        self._append(Kind.REGISTER, with_terms(registration.plain(), data, self._engine.dictionary))
+        self._state.add(query, registration)
+
+    def unregistered(self, query: Query) -> None:
+        registration = self._state.registrations[query]
+        self._append(Kind.UNREGISTER, registration.key.encode())
+        self._state.remove(query)
+
+    def connected(self, query: Query, stream: str) -> None:
+        self._append(Kind.CONNECT, json.dumps([self._state.registrations[query].key, stream]).encode())
+        self._state.connections.append((query, stream))
+
+    def static_replaced(self, query: Query, data: StaticData) -> None:
+        self._append(
+            Kind.STATIC, with_terms({"key": self._state.registrations[query].key}, data, self._engine.dictionary)
+        )
+
+    def sync(self) -> None:
+        if self._waits:
+            self._sync()
+
+    def close(self) -> None:
+        try:
+            self._sync()
+        finally:
+            self._log.close()
+            self._resources.close()
+
+    def _append(self, kind: Kind, content: bytes) -> None:
+        if not self._replaying:
+            # A query may be removed in the middle of a step, and by any thread.
+            if kind != Kind.UNREGISTER:
+                self._decide()
+            self._log.append(kind, HEAD.pack(*self._state.scopes, self._state.now) + content)
+            if self._recent:
+                self._recent = False
+                for query in self._state.registrations:
+                    query.recent = []
+        self._state.steps += kind in STEPS
+
+    def _decide(self) -> None:
+        """Between two steps: save the state if it is time to, and settle the values on which the next step depends."""
+        if self._log.size > max(LEAST, self._snapshot_bytes):
+            self.snapshot()
+        self._state.scopes = self._engine._elements, self._engine.dictionary.documents
+        self._state.now = 0 if (clock := self._engine._clock) is None else clock.hold()
+
+    def _sync(self) -> None:
+        try:
+            self._log.sync()
+        except StorageError as error:
+            self._engine._steps.ended = error
+            raise
+
+    # --- snapshots ----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> None:
+        with self._engine._lock:
+            self._engine._steps.check_open()
+            self._sync()
+            number = self._number + 1
+            try:
+                self._save(number)
+            except StorageError:
+                if number in self._snapshots.numbers():
+                    # It counts already: records behind the one before would be lost.
+                    self._begin_log(number)
+                raise
+            self._begin_log(number)
+            self._drop_older()
+
+    def _save(self, number: int) -> None:
+        state = state_of(self._engine, self._state, self._options, self._companion)
+        self._snapshot_bytes = self._snapshots.save(state, number)
+
+    def _begin_log(self, number: int) -> None:
+        self._number = number
+        try:
+            self._log.begin(number)
+        except StorageError as error:
+            self._engine._steps.ended = error
+            raise
+
+    def _drop_older(self) -> None:
+        oldest = min(self._snapshots.numbers())
+        for number in log.numbers(self._folder):
+            if number < oldest:
+                log.remove(self._folder, number)
+
+    # --- after a restart ----------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        state = self._snapshots.load()
+        for message in self._snapshots.damaged:
+            self._engine._reports.report(StorageError(f"{self._folder}: {message}; the one before it is"))
+        if state is None:
+            self._save(0)
+            self._log.begin(0)
+            return
+        self._check_options(json.loads(json.loads(str(state[HEADER]["json"]))["options"]))
+        if self._companion is not None:
+            self._companion.restored = state[COMPANION]
+        restoring = Restoring(self._engine, self._state, self._folder)
+        restoring.restore(state)
+        loaded = cast(int, self._snapshots.loaded)
+        numbers = [number for number in log.numbers(self._folder) if number >= loaded]
+        self._number = max([loaded, *numbers])
+        place = 0
+        for number in numbers:
+            records = log.records(self._folder, number, last=number == self._number)
+            place = len(records)
+            for record in records:
+                restoring.replay(record)
+        if numbers:
+            self._log.resume(self._number, place)
+        else:
+            self._log.begin(self._number)
+        self._state.unclaimed = {self._state.registrations[query].key: query for query in self._engine.queries}
+        for query in self._engine.queries:
+            query.keep_recent()
+            query.restored = self._recent = True
+
+    def _check_options(self, found: Mapping[str, object]) -> None:
+        mine = json.loads(self._options)
+        if differing := [name for name in mine if found.get(name) != mine[name]]:
+            raise UsageError(
+                f"the checkpoint {self._folder} is another one's, which differs in: {', '.join(differing)}. Give the same, or name "
+                "another folder"
+            )

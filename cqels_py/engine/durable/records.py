@@ -1,0 +1,60 @@
+"""The records of an engine's log: their kinds and contents."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from cqels_py.checkpoints.packed import pack_terms, unpack_terms
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.dictionary import Dictionary
+
+HEAD = struct.Struct("<QQq")
+"""At each record, the numbers of the last pushed element and the last document, and the time of the clock that decides."""
+_NUMBER = struct.Struct("<Q")
+
+
+class Kind(IntEnum):
+    """The kinds of records. Numbers are never used again for another kind."""
+
+    ELEMENTS = 1
+    WAITING = 2
+    ADVANCE = 3
+    FINISH = 4
+    REGISTER = 5
+    UNREGISTER = 6
+    CONNECT = 7
+    STATIC = 8
+    FOLLOW = 9
+    RUN = 10
+    READ = 11
+
+
+STEPS = (Kind.ELEMENTS, Kind.WAITING, Kind.ADVANCE, Kind.FINISH, Kind.STATIC, Kind.FOLLOW, Kind.READ)
+"""Those that are a step of the runner."""
+
+
+def with_terms(given: Mapping[str, Any], data: StaticData, dictionary: Dictionary) -> bytes:
+    """A record's content: plain data and static data."""
+    head = json.dumps({"given": given, "quads": data.quads.shape[1]}).encode()
+    ids = np.concatenate([data.quads.reshape(-1), data.names])
+    return _NUMBER.pack(len(head)) + head + pack_terms(ids, dictionary)
+
+
+def read_with_terms(content: memoryview, dictionary: Dictionary) -> tuple[dict[str, Any], StaticData]:
+    """The data that `with_terms` has written."""
+    head = head_of(content)
+    ids = unpack_terms(content[_NUMBER.size + _NUMBER.unpack_from(content)[0] :], dictionary)
+    quads = 4 * head["quads"]
+    return head["given"], StaticData([ids[:quads].reshape(4, -1)], ids[quads:].tolist())
+
+
+def head_of(content: memoryview) -> dict[str, Any]:
+    """The plain data alone."""
+    found: dict[str, Any] = json.loads(bytes(content[_NUMBER.size :][: _NUMBER.unpack_from(content)[0]]))
+    return found

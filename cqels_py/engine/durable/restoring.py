@@ -1,0 +1,130 @@
+"""An engine after a restart: it gets the state of a snapshot, and takes in the records of the log since then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from cqels_py.batches.elements import Ids
+from cqels_py.checkpoints import log
+from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.checkpoints.packed import unpack_elements
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.engine.durable.files_read import FilesRead
+from cqels_py.engine.durable.records import HEAD, Kind, read_with_terms
+from cqels_py.engine.durable.registration import Registration
+from cqels_py.engine.durable.saved_state import ENGINE, HEADER, QUERY, below, dataflow_of, restored_results
+from cqels_py.runners.chaining import ConstructedStream
+from cqels_py.state.named_values import NamedValues, restore
+
+if TYPE_CHECKING:
+    from cqels_py.engine.durable.durable_state import DurableState
+    from cqels_py.engine.engine import Engine
+    from cqels_py.engine.query import Query
+
+
+class Restoring:
+    """Brings a new engine to where an earlier process was, step by step as that one went."""
+
+    def __init__(self, engine: Engine, durable: DurableState, folder: Path) -> None:
+        self._engine = engine
+        self._durable = durable
+        self._folder = folder
+
+    def restore(self, state: Mapping[str, NamedValues]) -> None:
+        """Give the engine the state of a snapshot."""
+        engine, durable = self._engine, self._durable
+        header = json.loads(str(state[HEADER]["json"]))
+        engine._restore(below(ENGINE, state))
+        durable.scopes = engine._elements, engine.dictionary.documents
+        engine._registry.know_streams(header["streams"])
+        durable.files = FilesRead(**header["files"])
+        seen: set[int] = set()
+        for place, given in enumerate(header["queries"]):
+            own = below(f"{QUERY}{place}/", state)
+            if header["scans"][place] not in seen:
+                self._close_scans(header["steps_before"][place])
+            seen.add(header["scans"][place])
+            data = StaticData([cast(Ids, own["static"]["quads"])], cast(Ids, own["static"]["names"]).tolist())
+            query = self._register(Registration.from_plain(given), data)
+            dataflow_of(query).restore(below("dataflow/", own))
+            if isinstance(feed := engine._queries[query].feed, ConstructedStream):
+                restore(feed.construction, own["construction"])
+            query.begin_after(header["counts"][place], restored_results(own["untaken"], query))
+        for place, stream in header["connections"]:
+            engine._connect(engine.queries[place], stream)
+        engine._runner.end_restore()
+        self._close_scans(header["steps"])
+        engine.dictionary.number_documents_after(durable.scopes[1])
+
+    def _close_scans(self, steps: int) -> None:
+        """There had been so many steps: if some of them came after the last query, later queries are apart from it."""
+        if steps != self._durable.steps:
+            self._engine._runner.pool.close()
+        self._durable.steps = steps
+
+    def replay(self, record: log.Record) -> None:
+        """Take in the content of a record. StorageError for one of an unknown kind."""
+        engine, durable = self._engine, self._durable
+        *scopes, durable.now = HEAD.unpack_from(record.content)
+        durable.scopes = scopes[0], scopes[1]
+        engine.dictionary.number_documents_after(scopes[1])
+        if engine._clock is not None:
+            engine._clock.hold(durable.now)
+        engine._elements = scopes[0]
+        self._take(record.kind, memoryview(record.content)[HEAD.size :])
+        engine._deliver(engine._pending.take())
+
+    def _take(self, kind: int, content: memoryview) -> None:
+        engine, durable = self._engine, self._durable
+        match kind:
+            case Kind.RUN:
+                durable.files.begin(json.loads(bytes(content)))
+            case Kind.ELEMENTS | Kind.READ:
+                batch = unpack_elements(content, engine.dictionary)
+                if kind == Kind.READ:
+                    durable.count_read(batch, engine._registry.all_streams)
+                self._step(lambda: engine._runner.push(batch))
+            case Kind.WAITING:
+                self._step(engine._runner.process_waiting)
+            case Kind.ADVANCE:
+                time = json.loads(bytes(content))
+                self._step(lambda: engine._runner.advance(time))
+            case Kind.FOLLOW:
+                time = json.loads(bytes(content))
+                self._step(lambda: engine._runner.follow(time))
+            case Kind.FINISH:
+                given = json.loads(bytes(content))
+                self._step(lambda: engine._runner.finish(given["until"]))
+                if given["ended"]:
+                    engine._end()
+            case Kind.REGISTER:
+                given, data = read_with_terms(content, engine.dictionary)
+                self._register(Registration.from_plain(given), data)
+            case Kind.UNREGISTER:
+                engine._forget(self._by_key(bytes(content).decode()))
+            case Kind.CONNECT:
+                key, stream = json.loads(bytes(content))
+                engine._connect(self._by_key(key), stream)
+            case Kind.STATIC:
+                given, data = read_with_terms(content, engine.dictionary)
+                engine._replace_static(self._by_key(given["key"]), data)
+            case _:
+                raise StorageError(f"{self._folder} has a record of kind {kind}, which this version does not know")
+
+    def _step(self, step: Callable[[], None]) -> None:
+        with self._engine._steps:
+            step()
+        self._durable.steps += 1
+
+    def _register(self, registration: Registration, data: StaticData) -> Query:
+        compiled = registration.compiled()
+        self._engine._prepare(compiled, registration, has_static=False)
+        return self._engine._register_with(compiled, data, registration)
+
+    def _by_key(self, key: str) -> Query:
+        query = self._durable.by_key(key)
+        assert query is not None
+        return query

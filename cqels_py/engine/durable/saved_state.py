@@ -1,0 +1,107 @@
+"""The content of an engine's snapshots, as named values.
+
+durable       options, registrations, counts, positions: as JSON
+companion     the values of a program beside the engine
+engine/…      the engine's own state
+query/<n>/…   static data, waiting results and dataflow of each query, in order of registration
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from cqels_py.batches.results import ResultBatch
+from cqels_py.runners.chaining import ConstructedStream
+from cqels_py.state.named_values import NamedValues, values_of
+
+if TYPE_CHECKING:
+    from cqels_py.engine.durable.companion import Companion
+    from cqels_py.engine.durable.durable_state import DurableState
+    from cqels_py.engine.engine import Engine
+    from cqels_py.engine.query import Query
+
+HEADER, COMPANION, ENGINE, QUERY = "durable", "companion", "engine/", "query/"
+
+
+def state_of(
+    engine: Engine, durable: DurableState, options: str, companion: Companion | None
+) -> dict[str, NamedValues]:
+    """The state between two steps. Arrays are no copies. `options`: those of the engine that decide results, as JSON."""
+    queries = engine.queries
+    scans = [dataflow_of(query).shared_scans for query in queries]
+    header = {
+        "options": options,
+        "streams": engine._registry.all_streams,
+        "steps": durable.steps,
+        "queries": [durable.registrations[query].plain() for query in queries],
+        "counts": [query.delivery.count for query in queries],
+        "steps_before": [durable.steps_before[query] for query in queries],
+        "scans": [scans.index(each) for each in scans],
+        "files": asdict(durable.files),
+        "connections": [[queries.index(query), stream] for query, stream in durable.connections],
+    }
+    state: dict[str, NamedValues] = {HEADER: {"json": json.dumps(header)}}
+    if companion is not None:
+        state[COMPANION] = companion.state()
+    state |= {ENGINE + part: values for part, values in engine._state().items()}
+    # Those that were counted already, and are logged after this, are counted again after a restart.
+    state[f"{ENGINE}pushed"]["elements"], state[f"{ENGINE}terms"]["documents"] = durable.scopes
+    for place, query in enumerate(queries):
+        state |= {f"{QUERY}{place}/{part}": values for part, values in _state_of_query(engine, query).items()}
+    return state
+
+
+def _state_of_query(engine: Engine, query: Query) -> dict[str, NamedValues]:
+    dataflow = dataflow_of(query)
+    state: dict[str, NamedValues] = {}
+    if isinstance(feed := engine._queries[query].feed, ConstructedStream):
+        state["construction"] = values_of(feed.construction)
+    state["static"] = {"quads": dataflow.static.quads, "names": dataflow.static.names}
+    state["untaken"] = _saved_results(query.untaken(), len(query.variables))
+    return {**state, **{f"dataflow/{part}": values for part, values in dataflow.state().items()}}
+
+
+def dataflow_of(query: Query) -> Any:
+    """The dataflow of a query that has not been closed."""
+    assert query._dataflow is not None
+    return query._dataflow
+
+
+def below(prefix: str, state: Mapping[str, NamedValues]) -> dict[str, NamedValues]:
+    """The parts of a state whose paths begin so, without that.
+
+    >>> below("query/0/", {"query/0/static": {"names": []}, "durable": {}})
+    {'static': {'names': []}}
+    """
+    return {part.removeprefix(prefix): values for part, values in state.items() if part.startswith(prefix)}
+
+
+def _saved_results(batches: Iterable[ResultBatch], width: int) -> NamedValues:
+    """Results that nobody has got, one batch behind the other. `tick` -1: the batch has none."""
+    given = list(batches)
+    columns = [np.stack(batch.columns) if width else np.zeros((0, len(batch)), np.int64) for batch in given]
+    ticks = [np.full(len(batch), -1, np.int32) if batch.tick is None else batch.tick for batch in given]
+    return {
+        "counts": [len(batch) for batch in given],
+        "numbers": [batch.number for batch in given],
+        "time": np.concatenate([np.zeros(0, np.int64), *(batch.time for batch in given)]),
+        "sign": np.concatenate([np.zeros(0, np.int8), *(batch.sign for batch in given)]),
+        "tick": np.concatenate([np.zeros(0, np.int32), *ticks]),
+        "columns": np.concatenate([np.zeros((width, 0), np.int64), *columns], axis=1),
+    }
+
+
+def restored_results(values: NamedValues, query: Query) -> Iterable[ResultBatch]:
+    """The results that `state_of` has saved."""
+    time, sign, tick, columns = (np.array(values[name]) for name in ("time", "sign", "tick", "columns"))
+    start = 0
+    for count, number in zip(cast("list[int]", values["counts"]), cast("list[int]", values["numbers"]), strict=True):
+        rows = slice(start, start + count)
+        ticks = None if tick[start] < 0 else tick[rows]
+        yield ResultBatch(query.variables, time[rows], sign[rows], tuple(columns[:, rows]), ticks, number)
+        start += count

@@ -1,0 +1,65 @@
+"""The content of a checkpoint's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from cqels_py.checkpoints import log
+from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.checkpoints.packed import count_of
+from cqels_py.checkpoints.savepoints import numbers_of
+from cqels_py.checkpoints.state_file import from_bytes
+from cqels_py.engine.durable.records import HEAD, Kind, head_of
+from cqels_py.engine.durable.saved_state import ENGINE, HEADER
+from cqels_py.state.named_values import NamedValues
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The content of a checkpoint. `queries`: by name, the number of results before the last snapshot; None: a run over files.
+
+    `snapshots`, `logs`: the bytes of each file; a snapshot that is damaged has a negative number.
+    """
+
+    elements: int
+    records: int
+    queries: Mapping[str, int] | None
+    snapshots: Mapping[str, int]
+    logs: Mapping[str, int]
+
+
+def summary(folder: Path) -> Summary:
+    """The content of a checkpoint that may be in use. UsageError for another folder; StorageError if it is damaged."""
+    state: Mapping[str, NamedValues] | None = None
+    snapshots: dict[str, int] = {}
+    number = 0
+    for number in numbers_of(folder):
+        path = folder / f"{number:012}.snapshot"
+        data = path.read_bytes()
+        try:
+            state, loaded = from_bytes(data), number
+            snapshots[path.name] = len(data)
+        except StorageError:
+            snapshots[path.name] = -len(data)
+    if state is None:
+        raise StorageError(f"no snapshot of {folder} is intact")
+    logs = {log.name_of(each): (folder / log.name_of(each)).stat().st_size for each in log.numbers(folder)}
+    if HEADER not in state:
+        return Summary(cast(int, state["run"]["elements"]), 0, None, snapshots, logs)
+    records = [record for each in log.numbers(folder) if each >= loaded for record in log.look(folder, each)]
+    header = json.loads(str(state[HEADER]["json"]))
+    queries = {each["key"]: count for each, count in zip(header["queries"], header["counts"], strict=True)}
+    elements = cast(int, state[f"{ENGINE}counters"]["elements"])
+    for record in records:
+        content = memoryview(record.content)[HEAD.size :]
+        if record.kind in (Kind.ELEMENTS, Kind.READ):
+            elements += count_of(content)
+        elif record.kind == Kind.REGISTER:
+            queries[head_of(content)["given"]["key"]] = 0
+        elif record.kind == Kind.UNREGISTER:
+            queries.pop(bytes(content).decode(), None)
+    return Summary(elements, len(records), queries, snapshots, logs)

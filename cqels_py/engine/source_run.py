@@ -1,0 +1,146 @@
+"""A run of an engine over sources: they are opened, merged by time, and read to their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cqels_py.batches.elements import Ids
+from cqels_py.batches.rearrange import slice_elements
+from cqels_py.engine.clock_thread import INTERVAL
+from cqels_py.engine.stream_opening import opening_of
+from cqels_py.errors import UsageError
+from cqels_py.runners.statistics import Statistics
+from cqels_py.runners.stream_views import NOTHING
+from cqels_py.sources.opened import StreamSource, all_opened, maps_of, predicates_of
+from cqels_py.sources.read_ahead import ReadAhead, reader_ahead
+from cqels_py.sources.time_merge import TimeMerge
+from cqels_py.validation import by_iri, check_callable, check_flag, instant
+
+if TYPE_CHECKING:
+    from cqels_py.engine.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The arguments of `Engine.run` beside the sources."""
+
+    time_predicates: Mapping[str, str] | None
+    maps: Mapping[str, Any] | None
+    progress: Callable[[Statistics], None] | None
+    threads: int | None
+    skip: int
+    more: bool
+    until: int | None
+
+    def check(self) -> None:
+        """UsageError for options that are wrong, or exclude one another."""
+        if self.progress is not None:
+            check_callable(self.progress, "progress", "the statistics")
+        check_flag(self.more, "more")
+        if self.until is not None and self.more:
+            raise UsageError(
+                "until= goes on to an instant at the end of the sources, and more=True does not: leave one out"
+            )
+
+
+class SourceRun:
+    """Reads sources into an engine."""
+
+    def __init__(self, engine: Engine, sources: Mapping[str, StreamSource], options: RunOptions) -> None:
+        options.check()
+        self._engine = engine
+        self._options = options
+        self._sources = by_iri(sources, "the argument of run", "source")
+        self._predicates = {
+            **engine._registry.streams.time_predicates,
+            **predicates_of(options.time_predicates, self._sources),
+        }
+        self._maps = maps_of(options.maps, self._sources)
+        self._last = None if options.until is None else instant(options.until)
+
+    def run(self) -> None:
+        """Take in all elements, and deliver their results."""
+        engine, sources = self._engine, self._sources
+        engine._flush()
+        # With a second thread, the dictionary would change while it is saved.
+        threads = 1 if engine._inputs.keeps else self._options.threads
+        second = reader_ahead(list(sources.values()), threads, engine.dictionary, engine._reports.malformed)
+        with ExitStack() as cleanup:
+            cleanup.enter_context(engine._inputs.reading(sources))
+            merged = self._opened(second, cleanup)
+            self._read(merged, second)
+            if not self._options.more:
+                engine._flush()
+                # With a clock time goes on by that: a boundary ahead of it would make the elements that follow late.
+                if engine._clock is None or self._last is not None:
+                    engine._end_input(self._last)
+            merged.mark_processed()
+            for query in list(engine._known):
+                query.delivery.commit()
+            merged.commit()
+
+    def _opened(self, second: ReadAhead | None, cleanup: ExitStack) -> TimeMerge:
+        """The sources, opened and merged by time. UsageError for a stream without one."""
+        engine, sources, streams = self._engine, self._sources, self._engine._registry.streams
+        report = engine._reports.malformed if second is None else second.report
+        interval = INTERVAL if len(sources) > 1 or engine._clock is not None else None
+        readers = all_opened(
+            sources,
+            lambda iri: opening_of(engine, iri, self._predicates.get(iri), report, self._maps.get(iri), interval),
+            cleanup,
+        )
+        if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
+            raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
+        return TimeMerge(readers, engine._options.ahead, engine._clock)
+
+    def _read(self, merged: TimeMerge, second: ReadAhead | None) -> None:
+        """Process the elements of the sources, merged by time."""
+        engine, progress, skip = self._engine, self._options.progress, self._options.skip
+        batch = NOTHING
+
+        def live() -> Iterator[Ids]:
+            yield from batch.live_ids()
+            yield from merged.live_ids()
+            if second is not None:
+                yield from second.live_ids()
+
+        reading = nullcontext() if second is None else closing(second)
+        with engine.dictionary.holding(live), reading, self._committing(merged if second is None else None):
+            for batch in merged if second is None else second.read(merged):
+                batch = engine._inputs.unread(batch)
+                if not len(batch):
+                    if second is None:
+                        merged.mark_processed()
+                    if engine._clock is not None:
+                        engine._follow_clock(merged)
+                    if progress is not None:
+                        progress(engine.statistics)
+                    continue
+                for start in range(0, len(batch), engine._batch or len(batch)):
+                    end = min(len(batch), start + (engine._batch or len(batch)))
+                    if skip:
+                        # States are taken between two parts.
+                        skip -= end - start
+                        continue
+                    engine._process_part(slice_elements(batch, start, end), read=True)
+                    if end == len(batch) and second is None:
+                        merged.mark_processed()
+                    if progress is not None:
+                        progress(engine.statistics)
+
+    @contextmanager
+    def _committing(self, merged: TimeMerge | None) -> Iterator[None]:
+        """Inside, `commit` commits these sources too; a signal that ends the reading does not lose what has been processed."""
+        engine = self._engine
+        engine._merged = merged
+        try:
+            yield
+        except KeyboardInterrupt:
+            if engine._steps.ended is None:
+                engine.commit()
+            raise
+        finally:
+            engine._merged = None
