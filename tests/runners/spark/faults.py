@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ class Faulty:
             return self.job.in_order
         evaluated = sys._getframe(1).f_locals.get("stage")
         if context.getLocalProperty("streaming.sql.batchId") == str(self.batch) and evaluated == self.stage:
+            note_attempt(self.faults.parent / "attempts", context.partitionId(), context.attemptNumber())
             for fault in sorted(self.faults.iterdir()):
                 try:
                     fault.unlink()
@@ -48,7 +50,16 @@ class Faulty:
         return self.job.in_order
 
 
+def note_attempt(path: Path, part: int, attempt: int) -> None:
+    """Lines of so few bytes are appended as a whole."""
+    with path.open("a") as file:
+        file.write(f"{part}: {attempt}\n")
+
+
 def happen(name: str) -> None:
+    if name == "hang":
+        # Until Spark ends the worker, as another attempt has been faster.
+        time.sleep(120)
     if name.startswith("kill"):
         os.kill(os.getpid(), signal.SIGKILL)
     raise OSError(f"{name} in the middle of a micro-batch")
