@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from cqels_py.errors import UsageError
+from cqels_py.formats import python_times
 from cqels_py.formats.times import FAR
 from cqels_py.suggestions import did_you_mean
 
 
 def instant(time: object) -> int:
-    """The time as an integer. UsageError for a value that is no time, or is far beyond any date."""
-    number = time if type(time) is int else whole(time, "time", "microseconds since the epoch")
-    if not -FAR < number < FAR:
-        raise UsageError(f"time is microseconds since the epoch; {number} is far beyond any date")
-    return number
+    """The time as an integer of microseconds since the epoch, from any value that `python_times` takes; UsageError for others."""
+    return time if type(time) is int and -FAR < time < FAR else python_times.instant(time)
 
 
 def whole(value: object, name: str, unit: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,11 @@ def engine() -> Engine:
 SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"lateness": -1}, "0 or more microseconds, not -1"),
     ({"lateness": 1 << 62}, "less than 4611686018427387904 microseconds, not 4611686018427387904"),
-    ({"lateness": 1.5}, "lateness is an integer of microseconds, not 1.5"),
-    ({"lateness": "5s"}, "integer of microseconds, not '5s'"),
+    ({"lateness": 1.5}, 'lateness is an integer of microseconds, a timedelta, or a text such as "10s", not 1.5'),
+    ({"lateness": "5 parsecs"}, "lateness is a duration such as 10s, not '5 parsecs'"),
+    ({"lateness": timedelta(seconds=-1)}, "0 or more microseconds, not -1000000"),
+    ({"idle": "0s"}, "idle is 1 or more microseconds, not 0"),
+    ({"lateness_of": {STREAM: None}}, "lateness_of <.*> is an integer of microseconds, .*not None"),
     ({"batch": 0}, "1 or more elements, not 0"),
     ({"batch": True}, "integer of elements, not True"),
     ({"on_error": "ignore"}, "'stop' or 'skip', not 'ignore'"),
@@ -65,11 +68,13 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> 
 
 
 TIMES: list[tuple[Any, str]] = [
-    (None, "integer of microseconds since the epoch, not None"),
+    (None, "integer of microseconds since the epoch, a datetime with a time zone, or a text .* not None"),
     (1.0, "not 1.0"),
     ("1", "not '1'"),
     (True, "not True"),
-    (datetime(2024, 1, 1, tzinfo=UTC), "integer of microseconds since the epoch, not datetime"),
+    (datetime(2024, 1, 1), "which has no time zone: write time.replace"),
+    ("yesterday", "not 'yesterday'"),
+    (np.datetime64("NaT"), "NaT"),
     (1 << 63, "far beyond any date"),
     (-(1 << 62), "far beyond any date"),
 ]
@@ -95,8 +100,11 @@ NOT_TRIPLES: list[tuple[Any, str]] = [
     ([GOOD[:2]], "a triple is"),
     ([(*GOOD, A)], "a triple is"),
     ([5], "a triple is .*not 5"),
-    ([(A, V, 5)], r"an rdflib term or a text in N-Triples syntax, not 5: write rdflib\.Literal\(5\)"),
-    ([(A, V, None)], "not None"),
+    ([(A, V, 5j)], r"a term is an rdflib term, a text in N-Triples syntax, int, .* not 5j: write rdflib\.Literal"),
+    ([(A, V, None)], "not None: leave the triple out where a value is missing"),
+    ([(A, V, [1])], "a triple for each of them"),
+    ({"v": 1}, r"'v' is no property: write its IRI, .* or add a context"),
+    ({EX + "v": {"@value": object()}}, "a dict of JSON-LD such as"),
     ([(A, V, Variable("x"))], "not an RDF term"),
 ]
 
@@ -110,7 +118,7 @@ def test_invalid_triples(engine: Engine, triples: Any, message: str) -> None:
 
 NOT_TERMS: list[tuple[tuple[Any, Any, Any], str]] = [
     ((A, V, "words"), 'words is not a term in N-Triples syntax: a text must be in quotes, write "words"'),
-    (("http://ex.org/a", V, A), "an IRI must be in angle brackets, write <http://ex.org/a>"),
+    ((A, V, "http://ex.org/a"), "an IRI must be in angle brackets, write <http://ex.org/a>"),
     ((A, V, "urn:a:1"), "an IRI must be in angle brackets, write <urn:a:1>"),
     ((A, V, "<http://ex.org/a"), "the angle bracket at its end is missing, write <http://ex.org/a>"),
     (("<<http://ex.org/a>>", V, A), "brackets too many, write <http://ex.org/a>"),

@@ -46,6 +46,8 @@ from cqels_py.event_time.ahead import AheadGuard, ClockGuard, Guard
 from cqels_py.event_time.wall_clock import WallClock
 from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.kernel_calls import calls_to_read
+from cqels_py.formats.objects import element_of_object
+from cqels_py.formats.python_times import Duration, Time, duration
 from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
 from cqels_py.formats.times import LIKELY_FROM, LIKELY_TO
 from cqels_py.formats.triples import (
@@ -61,6 +63,7 @@ from cqels_py.functions.limits import MAX_TEXT, Limits
 from cqels_py.interrupts import done, undisturbed, use
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import RowMap, read_map
+from cqels_py.mappings.frame_map import FrameMap
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.running import RunningQuery
@@ -110,29 +113,29 @@ def _in_turn(method: Callable[Concatenate[Engine, Given], Answer]) -> Callable[C
 class Engine:
     """Registers continuous queries and runs them over streams, in this process.
 
-    `lateness`: microseconds that elements may come out of order; later ones are dropped, counted and reported. `lateness_of`: that
-    of streams by IRI, where it is another one (a query over several streams waits as long as the greatest of theirs). `ahead`:
-    microseconds that an element may be later than the one before it in its stream; one that is later still, as of a sensor with a
-    wrong clock, is dropped, counted and reported. Without it none is, and a jump of more than a year is reported. `flush_after`:
-    microseconds without input after which an element of N-Quads or N-Triples on standard input or a pipe is complete, though none
-    has followed it (0: never); triples of it that come later are left out and reported. `clock` "wall": event time follows the
-    computer's clock, `clock_delay` microseconds behind it (and the lateness), so that windows end and silence is told while nothing
-    comes: a thread sees to it, which also calls subscribers. An element that is ahead of the clock waits for its time, and is
-    dropped if it is more than `ahead` (an hour) ahead. A source of `run` that has more elements to read holds the clock up. With
-    "events" only elements and `advance` move time. `max_state`: bytes that a query may keep; one that keeps more is stopped with a
-    RunError, and the others go on. `idle`: microseconds without input after which a run over several sources does not wait for
-    standard input or a pipe. `batch`: how many elements are processed together (results are the same); without it each pushed one
-    at once, and as many of a source as are read together. `on_error` "skip": malformed input is counted, reported and skipped;
-    "stop": it is raised, and the rest unharmed. `report` gets a DataError for all that is left out, and a RunError for exceptions
-    of subscribers with on_error="report"; without it, a logger named cqels_py gets the first ten, then one a minute, and the
-    warnings of queries that are registered. `service_timeout`: seconds that an endpoint of SERVICE may be silent. `blank_nodes`: a
-    label is one node in all of its "source", which is a file or a table of `run`, and otherwise in its `push` or its line of
-    NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD documents name them, files (or their content);
-    none is ever fetched. `max_text`: bytes of the longest text that an expression makes; a longer one is an error value, which is
-    reported. `max_waiting`: results of a query that may wait for `Query.results`; with more, RunError is raised instead of taking
-    in elements, until some have been taken. `rejects`: a file, written anew, to which each element that is left out goes as a line
-    of JSON (`engine.rejects`); `statistics.rejected` counts them by stream and reason. Everything that it raises on purpose is a
-    CqelsError.
+    Durations are microseconds, a timedelta or a text such as "10s". `lateness`: for how long elements may come out of order; later
+    ones are dropped, counted and reported. `lateness_of`: that of streams by IRI, where it is another one (a query over several
+    streams waits as long as the greatest of theirs). `ahead`: microseconds that an element may be later than the one before it in
+    its stream; one that is later still, as of a sensor with a wrong clock, is dropped, counted and reported. Without it none is,
+    and a jump of more than a year is reported. `flush_after`: microseconds without input after which an element of N-Quads or
+    N-Triples on standard input or a pipe is complete, though none has followed it (0: never); triples of it that come later are
+    left out and reported. `clock` "wall": event time follows the computer's clock, `clock_delay` microseconds behind it (and the
+    lateness), so that windows end and silence is told while nothing comes: a thread sees to it, which also calls subscribers. An
+    element that is ahead of the clock waits for its time, and is dropped if it is more than `ahead` (an hour) ahead. A source of
+    `run` that has more elements to read holds the clock up. With "events" only elements and `advance` move time. `max_state`: bytes
+    that a query may keep; one that keeps more is stopped with a RunError, and the others go on. `idle`: microseconds without input
+    after which a run over several sources does not wait for standard input or a pipe. `batch`: how many elements are processed
+    together (results are the same); without it each pushed one at once, and as many of a source as are read together. `on_error`
+    "skip": malformed input is counted, reported and skipped; "stop": it is raised, and the rest unharmed. `report` gets a DataError
+    for all that is left out, and a RunError for exceptions of subscribers with on_error="report"; without it, a logger named
+    cqels_py gets the first ten, then one a minute, and the warnings of queries that are registered. `service_timeout`: seconds that
+    an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its "source", which is a file or a table of
+    `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD
+    documents name them, files (or their content); none is ever fetched. `max_text`: bytes of the longest text that an expression
+    makes; a longer one is an error value, which is reported. `max_waiting`: results of a query that may wait for `Query.results`;
+    with more, RunError is raised instead of taking in elements, until some have been taken. `rejects`: a file, written anew, to
+    which each element that is left out goes as a line of JSON (`engine.rejects`); `statistics.rejected` counts them by stream and
+    reason. Everything that it raises on purpose is a CqelsError.
 
     `checkpoint`: a folder that keeps queries, their state and what is taken in; a new engine with the same folder and options goes
     on from there, however the process ended. `register` then returns the query of that name with its state, results have the same
@@ -149,7 +152,7 @@ class Engine:
     def __init__(
         self,
         *,
-        lateness: int = 0,
+        lateness: Duration = 0,
         batch: int | None = None,
         on_error: str = "stop",
         report: Callable[[CqelsError], None] | None = None,
@@ -159,18 +162,18 @@ class Engine:
         max_text: int = MAX_TEXT,
         max_waiting: int = MOST_WAITING,
         rejects: RejectsFile | None = None,
-        ahead: int | None = None,
-        lateness_of: Mapping[str, int] | None = None,
-        flush_after: int = FLUSH_AFTER,
+        ahead: Duration | None = None,
+        lateness_of: Mapping[str, Duration] | None = None,
+        flush_after: Duration = FLUSH_AFTER,
         clock: str = EVENTS,
-        clock_delay: int = CLOCK_DELAY,
-        idle: int = IDLE,
+        clock_delay: Duration = CLOCK_DELAY,
+        idle: Duration = IDLE,
         max_state: int | None = None,
         checkpoint: str | Path | Companion | None = None,
         durable: str = SYNC,
     ) -> None:
         options = Options(
-            lateness,
+            duration(lateness, "lateness"),
             batch,
             on_error,
             report,
@@ -179,13 +182,16 @@ class Engine:
             read_contexts(contexts),
             max_text,
             max_waiting,
-            ahead,
-            flush_after=flush_after,
+            None if ahead is None else duration(ahead, "ahead"),
+            flush_after=duration(flush_after, "flush_after"),
             clock=clock,
-            clock_delay=clock_delay,
-            idle=idle,
+            clock_delay=duration(clock_delay, "clock_delay"),
+            idle=duration(idle, "idle"),
             max_state=max_state,
-            lateness_of={} if lateness_of is None else by_iri(lateness_of, "lateness_of", "microseconds"),
+            lateness_of={
+                iri: duration(each, f"lateness_of <{iri}>")
+                for iri, each in by_iri(lateness_of or {}, "lateness_of", "microseconds").items()
+            },
         )
         self.dictionary = Dictionary()
         # Held for a whole call, so that calls of several threads follow one another. Re-entrant, as callbacks may call the engine.
@@ -199,12 +205,14 @@ class Engine:
         self._blank_nodes = blank_nodes
         self._options = options
         self._batch = batch
-        self._clock = WallClock(clock_delay) if clock == WALL else None
-        self._guard: Guard = AheadGuard(ahead) if self._clock is None else ClockGuard(self._clock, ahead or CLOCK_AHEAD)
+        self._clock = WallClock(options.clock_delay) if clock == WALL else None
+        self._guard: Guard = (
+            AheadGuard(options.ahead) if self._clock is None else ClockGuard(self._clock, options.ahead or CLOCK_AHEAD)
+        )
         self._lateness_of: dict[int, int] = {}
         self._runner = LocalRunner(
             self.dictionary,
-            lateness,
+            options.lateness,
             lateness_of=self._lateness_of,
             waiting=True,
             guard=self._guard,
@@ -225,9 +233,9 @@ class Engine:
         self._elements = 0
         self._merged: TimeMerge | None = None
         decisive = {
-            "lateness": lateness,
-            "lateness_of": dict(lateness_of or {}),
-            "ahead": ahead,
+            "lateness": options.lateness,
+            "lateness_of": dict(options.lateness_of),
+            "ahead": options.ahead,
             "clock": clock,
             "blank_nodes": blank_nodes,
             "max_text": max_text,
@@ -492,9 +500,21 @@ class Engine:
     # --- elements -------------------------------------------------------------------------------------------------
 
     def push(
-        self, stream: str, triples: Iterable[Triple], *, time: int | None = None, graph: Term | None = None
+        self,
+        stream: str,
+        triples: Iterable[Triple] | Mapping[str, Any],
+        *,
+        time: Time | None = None,
+        graph: Term | None = None,
     ) -> None:
-        """One element: its triples (rdflib terms or N-Triples texts) at `time`, in microseconds since the epoch.
+        """One element: its triples, or a dict of JSON-LD, at `time`, in microseconds since the epoch or as of `python_times`.
+
+        Terms are rdflib's, texts in N-Triples syntax, and int, float, bool, Decimal, datetime, date and numpy's scalars, which are
+        typed literals; subjects and predicates may also be plain IRIs. A dict may have its time as prov:generatedAtTime.
+
+        >>> engine.push(
+        ...     "http://ex.org/readings", [("http://ex.org/s1", "http://ex.org/temperature", 21.5)], time="2024-05-01T12:00:00Z"
+        ... )  # doctest: +SKIP
 
         `graph`: the IRI or blank node that names the element's graph, which GRAPH in a window asks for. No `time` where a query
         takes it from the element itself (`@ :predicate`). An element with an invalid term is left out as a whole: DataError, or
@@ -503,8 +523,14 @@ class Engine:
         complete and its results have been delivered; the engine remains usable.
         """
         try:
-            texts = triple_texts(triples)
             name = None if graph is None else graph_text(graph)
+            if isinstance(triples, Mapping):
+                given = element_of_object(triples, self._options.contexts)
+                texts, name = given.texts, name or given.graph
+                if time is None and str(stream) not in self._registry.streams.time_predicates:
+                    time = given.time
+            else:
+                texts = triple_texts(triples)
         except DataError as error:
             self._steps.check_open()
             wrong = DataError(f"an element pushed to <{stream}>: {error.message}")
@@ -514,7 +540,7 @@ class Engine:
         self._push(str(stream), texts, time, name)
 
     @undisturbed
-    def _push(self, stream: str, texts: Sequence[bytes], time: int | None, graph: bytes | None) -> None:
+    def _push(self, stream: str, texts: Sequence[bytes], time: Time | None, graph: bytes | None) -> None:
         if self._pending.threads and self._pending.is_here():
             self._append(stream, texts, time, graph)
             return
@@ -527,7 +553,7 @@ class Engine:
         if deliveries or wrong or self._reports.due or self._pending.failed or self._inputs.keeps:
             self._deliver(deliveries, wrong)
 
-    def _append(self, stream: str, texts: Sequence[bytes], time: int | None, graph: bytes | None) -> None:
+    def _append(self, stream: str, texts: Sequence[bytes], time: Time | None, graph: bytes | None) -> None:
         """Queue an element, to be processed with the others that wait."""
         if self._steps.ended is not None or self._overfull:
             self._check_room()
@@ -535,18 +561,18 @@ class Engine:
         number = streams.numbers.get(stream)
         if number is None:
             number = streams.number(stream)
-        predicate = streams.time_predicates.get(stream)
+        predicate, at = streams.time_predicates.get(stream), None
         if predicate is None:
-            time = instant(time)
-            if not LIKELY_FROM <= time < LIKELY_TO:
-                self._reports.ask_unit(stream, time)
+            at = instant(time)
+            if not LIKELY_FROM <= at < LIKELY_TO and isinstance(time, int):
+                self._reports.ask_unit(stream, at)
         elif time is not None:
             raise UsageError(
                 f"the time of <{stream}> is the property <{predicate}> of each element: push without time="
             )
         if graph is not None and stream not in streams.graphs_asked:
             graph = None
-        self._pushed.append(PushedElement(stream, number, time, predicate, texts, graph))
+        self._pushed.append(PushedElement(stream, number, at, predicate, texts, graph))
 
     def _waits(self) -> bool:
         """Does the last of the pushed elements wait for the boundary of STEP windows, as its terms are surely valid?
@@ -606,6 +632,33 @@ class Engine:
         for batch in table_in_order(table, opening, scope, self._options.lateness_at(stream), sort=sort):
             self._process_part(batch, deliver=not small)
 
+    def push_frame(
+        self,
+        stream: str,
+        frame: ArrowStream,
+        *,
+        subject: str,
+        time: str,
+        columns: Mapping[str, Any],
+        sort: bool = False,
+    ) -> None:
+        """Many elements, one of each row of a data frame of pandas or Polars, or of an Arrow table or reader.
+
+        `subject`: the IRI of a row's subject, with columns in braces. `time`: the column with the times (timestamps, dates, ISO
+        texts or microseconds). `columns`: the property of each column that is read; with `(property, "http://ex.org/{room}")` the
+        value makes an IRI, and otherwise it is a literal of the column's type. A value that is missing makes no triple. Characters
+        that an IRI does not take are written as %20 and so on. For the order of rows, and after errors, see `push_batch`.
+
+        >>> engine.push_frame(
+        ...     "http://ex.org/readings",
+        ...     frame,
+        ...     subject="http://ex.org/{sensor}",
+        ...     time="time",
+        ...     columns={"temperature": "http://ex.org/temperature", "room": ("http://ex.org/in", "http://ex.org/{room}")},
+        ... )  # doctest: +SKIP
+        """
+        self.push_batch(stream, frame, map=FrameMap.of(subject, time, columns), sort=sort)
+
     def flush(self) -> None:
         """Process all elements that were pushed so far, also those that wait for the next boundary of STEP windows."""
         self._flush()
@@ -630,7 +683,7 @@ class Engine:
             wrong, deliveries = self._evaluate(), self._pending.take()
         self._deliver(deliveries, wrong)
 
-    def advance(self, time: int) -> None:
+    def advance(self, time: Time) -> None:
         """Promise that no element before `time` (microseconds) will come: mappings that expire before it do so now.
 
         Before the first element, time begins there: queries are evaluated over empty windows, so that the silence of a stream which
@@ -724,7 +777,7 @@ class Engine:
         threads: int | None = None,
         skip: int = 0,
         more: bool = False,
-        until: int | None = None,
+        until: Time | None = None,
     ) -> Statistics:
         """Read the sources, one for each stream that a query reads, to their ends, merged by time.
 

@@ -149,11 +149,14 @@ def exported(table: Any) -> pa.RecordBatchReader:
 
 
 def whole(table: Any) -> pa.Table:
-    """All rows of an object that exports Arrow's C stream."""
+    """All rows of an object that exports Arrow's C stream, with texts of a type of which Arrow can take rows (Polars' is none)."""
     if isinstance(table, pa.Table):
         return table
     reader = exported(table)
-    return pa.Table.from_batches(_read(reader), reader.schema)
+    rows = pa.Table.from_batches(_read(reader), reader.schema)
+    fields = [pa.field(each.name, _LARGE_STRING) if "view" in str(each.type) else each for each in rows.schema]
+    # Not validated here: the reader names the row that is not UTF-8.
+    return rows.cast(pa.schema(fields), safe=False)
 
 
 def batches_of(table: Any) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Elements and static data given by a program: triples of rdflib terms, or of texts in N-Triples syntax."""
+"""Elements and static data given by a program: triples of texts in N-Triples syntax, rdflib terms, and other values of Python."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.times import EXPECTED, NO_TIME, times_of_ids
 from cqels_py.kernels.primitives.dtypes import INT64
 from cqels_py.terms.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
-from cqels_py.terms.rdf import from_rdflib
+from cqels_py.terms.values import node_text, text_of
 
 Term: TypeAlias = Any
-"""An rdflib term, or a text in N-Triples syntax."""
+"""A value that `terms.values` takes: an rdflib term, a text in N-Triples syntax, a number and others.
+
+An IRI needs no angle brackets where no literal can be."""
 Triple: TypeAlias = tuple[Term, Term, Term]
 
 _POSITIONS = ("subject", "predicate", "object")
@@ -47,9 +49,12 @@ def triple_texts(triples: Iterable[Any]) -> list[bytes]:
             raise UsageError(_NO_TRIPLE.format(triple))
         try:
             if [*map(type, triple)] == _THREE_TEXTS and all(triple):
+                if triple[0][0] not in "<_" or triple[1][0] != "<":
+                    triple = (node_text(triple[0]), node_text(triple[1]), triple[2])
                 texts += map(str.encode, triple)
             else:
-                texts += [_text(term).encode() for term in triple]
+                subject, predicate, object_ = map(_text, triple)
+                texts += [node_text(subject).encode(), node_text(predicate).encode(), object_.encode()]
         except UnicodeEncodeError as error:
             text = error.object
             raise DataError(f"{text!a} is not a term: it contains half a character (a lone surrogate)") from None
@@ -58,13 +63,7 @@ def triple_texts(triples: Iterable[Any]) -> list[bytes]:
 
 def _text(term: Term) -> str:
     """The non-empty text of a term."""
-    if hasattr(term, "n3"):
-        text = from_rdflib(term)
-    elif isinstance(term, str):
-        text = term
-    else:
-        instead = f": write rdflib.Literal({term!r})" if isinstance(term, int | float) else ""
-        raise UsageError(f"a term is an rdflib term or a text in N-Triples syntax, not {term!r}{instead}")
+    text = text_of(term)
     if not text:
         raise DataError('an empty text is not a term: <iri>, "text", "text"@en, "1"^^<datatype> or _:label')
     return text

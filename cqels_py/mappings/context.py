@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from cqels_py.errors import UsageError
 from cqels_py.formats.contexts import read_contexts
+from cqels_py.mappings.frame_map import FrameMap
 from cqels_py.mappings.mapping import Mapping
 
 _JSON = (".jsonld", ".json")
@@ -28,12 +29,12 @@ class MessageContext:
         return cls(json.dumps(context).encode(), str(path))
 
 
-RowMap: TypeAlias = Mapping | MessageContext
+RowMap: TypeAlias = Mapping | MessageContext | FrameMap
 
 
 def read_map(given: object) -> RowMap:
     """A map, or that in a file: a JSON-LD context (.jsonld, .json), or a CONSTRUCT over columns."""
-    if isinstance(given, Mapping | MessageContext):
+    if isinstance(given, Mapping | MessageContext | FrameMap):
         return given
     if not isinstance(given, str | Path):
         raise UsageError(f"a map is a file, or Mapping.of(text), not {given!r}")

@@ -13,7 +13,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
 from cqels_py.formats.times import NO_TIME, times_of_ids, times_of_texts
-from cqels_py.terms.layout import TAG_SHIFT
+from cqels_py.terms.layout import TAG_DOUBLE, TAG_INTEGER, TAG_SHIFT, VALUE_BITS
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
@@ -23,6 +23,15 @@ _INSIDE_QUOTES = r'^"(?P<text>[^"]*)"'
 _LAST_HASHED = 4
 """Tags of terms with texts in the dictionary are 1 to 4."""
 _TEXTS = (pa.string(), pa.large_string())
+_DOUBLES = (pa.float32(), pa.float64())
+_MOST_INLINE = 1 << (VALUE_BITS - 1)
+_MOST_DIGITS = 6
+"""Doubles with more fraction digits are read from their texts."""
+_POWERS = 10.0 ** np.arange(_MOST_DIGITS + 1)
+_MOST_EXACT = 10.0**15
+"""Decimals of fewer digits are all told apart by doubles."""
+_LEAST_WITH_EXPONENT = 1e10
+"""Arrow writes greater doubles with an exponent."""
 
 
 def ids_of_column(column: pa.Array, name: str, dictionary: Dictionary) -> Ids:
@@ -34,7 +43,24 @@ def ids_of_column(column: pa.Array, name: str, dictionary: Dictionary) -> Ids:
         values = ids_of_column(column.dictionary, name, dictionary)
         places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return np.where(places < 0, 0, values[places]) if len(values) else np.zeros(len(places), np.int64)
+    if len(column) and (column.type in _DOUBLES or pa.types.is_integer(column.type)):
+        return _of_numbers(column, name, dictionary)
     return _encoded(_terms(column, name), dictionary)
+
+
+def terms_of_column(column: pa.Array, name: str) -> pa.Array:
+    """The terms (n) of a column's values in N-Triples syntax; null for null. Errors as of `ids_of_column`."""
+    if pa.types.is_dictionary(column.type):
+        return terms_of_column(column.dictionary, name).take(column.indices)
+    return _terms(column, name)
+
+
+def texts_of_column(column: pa.Array, name: str) -> pa.Array:
+    """The lexical forms (n) of the terms of a column's values, as large strings; null for null. Errors as of `ids_of_column`."""
+    if pa.types.is_dictionary(column.type):
+        return texts_of_column(column.dictionary, name).take(column.indices)
+    texts, _ = _lexical(column, name)
+    return texts.cast(pa.large_string())
 
 
 def ids_of_written(texts: pa.Array, dictionary: Dictionary) -> Ids:
@@ -61,27 +87,90 @@ def times_of_terms(ids: Ids, dictionary: Dictionary) -> npt.NDArray[np.int64]:
     return times
 
 
+def _of_numbers(column: pa.Array, name: str, dictionary: Dictionary) -> Ids:
+    """Ids of integers and doubles (n): by arithmetic, and only those that have no short decimal notation by their texts."""
+    plain = column.fill_null(0) if column.null_count else column
+    if pa.types.is_integer(column.type):
+        out, left = _of_integers(plain)
+    else:
+        out, left = _of_doubles(_values(plain.cast(pa.float64()), np.float64))
+    if len(left):
+        out[left] = _encoded(_terms(column.take(pa.array(left)), name), dictionary)
+    if column.null_count:
+        out[~_flags(column.is_valid())] = 0
+    return out
+
+
+def _of_integers(column: pa.Array) -> tuple[Ids, npt.NDArray[np.int64]]:
+    """Ids (n), and the places of those that have none by arithmetic."""
+    # Those of 64 bits without a sign that do not fit become negative.
+    values = _values(column.cast(pa.int64(), safe=False), np.int64)
+    inline = (values >= -_MOST_INLINE) & (values < _MOST_INLINE)
+    if pa.types.is_uint64(column.type):
+        inline &= values >= 0
+    return _inline(TAG_INTEGER, 0, values), np.flatnonzero(~inline)
+
+
+def _of_doubles(values: npt.NDArray[np.float64]) -> tuple[Ids, npt.NDArray[np.int64]]:
+    """Ids (n), and the places of those that have none by arithmetic: those that are no decimals of few digits."""
+    out, left = np.zeros(len(values), np.int64), np.arange(len(values))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for digits in range(_MOST_DIGITS + 1):
+            here = values[left]
+            rounded = np.rint(here * _POWERS[digits])
+            exact = (np.abs(rounded) < _MOST_EXACT) & (np.abs(here) < _LEAST_WITH_EXPONENT)
+            exact &= rounded / _POWERS[digits] == here
+            # -0 is another term than 0.
+            exact &= (rounded != 0) | ~np.signbit(here)
+            out[left[exact]] = _inline(TAG_DOUBLE, digits, rounded[exact].astype(np.int64))
+            left = left[~exact]
+            if not len(left):
+                break
+    return out, left
+
+
+def _values(column: pa.Array, kind: type[Any]) -> npt.NDArray[Any]:
+    """The values of a column without nulls. (`to_numpy` would import pandas if it is installed.)"""
+    return np.frombuffer(column.buffers()[1], kind)[column.offset : column.offset + len(column)]
+
+
+def _flags(column: pa.Array) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = _values(column.cast(pa.int8()), np.int8) != 0
+    return found
+
+
+def _inline(tag: int, digits: int, values: Ids) -> Ids:
+    """Ids of numbers with so many fraction digits, given without their point."""
+    return (tag << TAG_SHIFT | digits << VALUE_BITS) | (values & ((1 << VALUE_BITS) - 1))
+
+
 def _terms(column: pa.Array, name: str) -> pa.Array:
     """The values in N-Triples syntax."""
+    texts, end = _lexical(column, name)
+    return _joined(texts if end else _escaped(texts), _end(end) if end else '"')
+
+
+def _lexical(column: pa.Array, name: str) -> tuple[pa.Array, str]:
+    """The lexical forms of values, and the local name of their datatype; none for texts."""
     kind = column.type
     if pa.types.is_null(kind):
-        return pa.nulls(len(column), pa.string())
+        return pa.nulls(len(column), pa.string()), ""
     if kind in _TEXTS:
-        return _joined(_escaped(column), '"')
+        return column, ""
     if pa.types.is_boolean(kind):
-        return _joined(column.cast(pa.string()), _end("boolean"))
+        return column.cast(pa.string()), "boolean"
     if pa.types.is_integer(kind):
-        return _joined(column.cast(pa.string()), _end("integer"))
+        return column.cast(pa.string()), "integer"
     if pa.types.is_decimal(kind):
-        return _joined(column.cast(pa.string()), _end("decimal"))
+        return column.cast(pa.string()), "decimal"
     if pa.types.is_floating(kind):
-        return _joined(_double_texts(column), _end("double"))
+        return _double_texts(column), "double"
     if pa.types.is_date(kind):
-        return _joined(column.cast(pa.date32()).cast(pa.string()), _end("date"))
+        return column.cast(pa.date32()).cast(pa.string()), "date"
     if pa.types.is_timestamp(kind):
-        return _joined(_instant_texts(column), _end("dateTime"))
+        return _instant_texts(column), "dateTime"
     if "string" in str(kind) or "utf8" in str(kind):
-        return _terms(column.cast(pa.large_string()), name)
+        return column.cast(pa.large_string()), ""
     raise DataError(
         f"the column {name} of type {kind} has no terms: texts, numbers, truth values, timestamps, dates and null have"
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
+
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.errors import UsageError
 from cqels_py.formats.compression import CHUNK_BYTES, local_path, read_chunks
@@ -19,6 +21,8 @@ from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.kernels.text.tokenizer import BY_GRAPH
 from cqels_py.mappings.context import MessageContext
 from cqels_py.mappings.elements import MappedElements
+from cqels_py.mappings.frame_map import FrameMap
+from cqels_py.mappings.frames import FrameElements, frame_rows
 from cqels_py.mappings.json_rows import json_rows
 from cqels_py.mappings.mapping import Mapping
 from cqels_py.mappings.rows import Rows
@@ -59,13 +63,24 @@ def mapped_table(table: Any, opening: Opening) -> Iterator[ElementBatch]:
     _check(opening, "arrow")
     prepare(calls_to_read("arrow"))
     reading, malformed = _reading("the table", opening), handling(opening.on_error, opening.report)
+    if isinstance(opening.map, FrameMap):
+        return _frame(batches_of(table), opening, opening.map, reading, malformed)
     return _elements(opening, reading, malformed, table_rows(batches_of(table), *_rows_of(opening, reading, malformed)))
 
 
+def _frame(
+    batches: Iterator[pa.RecordBatch], opening: Opening, how: FrameMap, reading: Reading, malformed: Malformed
+) -> Iterator[ElementBatch]:
+    elements = FrameElements(how.mapping, opening.dictionary, reading, malformed)
+    return elements.read(frame_rows(batches, how, elements, opening.dictionary))
+
+
 def _check(opening: Opening, form: str) -> None:
-    if opening.time_predicate is not None and isinstance(opening.map, Mapping):
+    if opening.time_predicate is not None and isinstance(opening.map, Mapping | FrameMap):
+        raise UsageError(f"<{opening.stream}> has a map, which gives the times, and a time predicate: leave one out")
+    if isinstance(opening.map, FrameMap) and form != "arrow":
         raise UsageError(
-            f"<{opening.stream}> has a map, which gives the times as ?time, and a time predicate: leave one out"
+            f"the map of <{opening.stream}> is one of data frames and Arrow tables; files are read through a CONSTRUCT"
         )
     is_context = isinstance(opening.map, MessageContext)
     if form not in (_JSON if is_context else (*_JSON, "csv", "tsv", "parquet", "arrow")):

@@ -102,10 +102,11 @@ def table_elements(table: ArrowStream, opening: Opening, scope: int | None, **ho
     Malformed rows always go to the opening's `report`, which raises or not.
     """
     from cqels_py.formats.tabular import elements_from_arrow
+    from cqels_py.mappings.triple_tables import in_ntriples
 
     prepare(calls_to_read("arrow"))
     return elements_from_arrow(
-        table,
+        in_ntriples(table),
         opening.dictionary,
         opening.number,
         opening.time_predicate,

@@ -10,7 +10,8 @@ from cqels_py.terms.layout import XSD
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*+)"(?:@([A-Za-z]+(?:-[A-Za-z0-9]+)*)|\^\^(<[^<>]*>))?', re.DOTALL)
 _IRI = re.compile(r'<[^\x00-\x20<>"{}|^`\\]*>')
 _LABEL = re.compile(r"_:[\w:](?:[\w:.-]*[\w:-])?")
-_BARE_IRI = re.compile(r'(?:[A-Za-z][A-Za-z0-9+.-]*://|urn:|mailto:|tag:)[^\x00-\x20<>"{}|^`\\]+')
+BARE_IRI = r'(?:[A-Za-z][A-Za-z0-9+.-]*://|urn:|mailto:|tag:)[^\x00-\x20<>"{}|^`\\]+'
+_BARE_IRI = re.compile(BARE_IRI)
 _PREFIXED = re.compile(r"[A-Za-z][\w.-]*:[\w.-]+|:[\w.-]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _MOST_SHOWN = 80
@@ -73,6 +74,11 @@ def _iri(text: str) -> str:
     if _IRI.fullmatch(found) is None:
         raise malformed(text)
     return found
+
+
+def is_bare_iri(text: str) -> bool:
+    """Is the text an IRI without angle brackets, beyond doubt: with a scheme that no prefix is mistaken for?"""
+    return _BARE_IRI.fullmatch(text) is not None
 
 
 def malformed(text: str) -> DataError:
