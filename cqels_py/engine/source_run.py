@@ -12,6 +12,7 @@ from cqels_py.batches.rearrange import slice_elements
 from cqels_py.engine.clock_thread import INTERVAL
 from cqels_py.engine.stream_opening import opening_of
 from cqels_py.errors import UsageError
+from cqels_py.formats.python_times import Time
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.stream_views import NOTHING
 from cqels_py.sources.opened import StreamSource, all_opened, maps_of, predicates_of
@@ -33,7 +34,7 @@ class RunOptions:
     threads: int | None
     skip: int
     more: bool
-    until: int | None
+    until: Time | None
 
     def check(self) -> None:
         """UsageError for options that are wrong, or exclude one another."""
