@@ -19,6 +19,8 @@ class InputWait:
     `flush_after`: seconds without input after which an element that has begun is complete, if the input stands at a line's end;
     None: never. `interval`: the reader says that there is nothing, by an empty chunk, after so many seconds at the latest; None: it
     waits. `idle_after`: seconds without input after which other inputs do not wait for this one.
+
+    `at_rest`: where the input had nothing, was everything before complete? The reader says so; input that comes ends it.
     """
 
     def __init__(
@@ -30,6 +32,7 @@ class InputWait:
         self._since = time.monotonic()
         self._in_line = False
         self._flushed = True
+        self.at_rest = False
 
     @property
     def quiet(self) -> float:
@@ -54,6 +57,11 @@ class InputWait:
         """Has there been no input for so long that others do not wait for it?"""
         return self._idle_after is not None and self.quiet >= self._idle_after
 
+    def came(self, chunk: bytes) -> None:
+        """There is input."""
+        self._since, self._flushed, self._in_line = time.monotonic(), False, not chunk.endswith(b"\n")
+        self.at_rest = False
+
     def chunks(self, file: Any, chunk_bytes: int) -> Iterator[bytes]:
         """What a buffered file has, as it comes, at most `chunk_bytes` at a time; empty where nothing comes."""
         number = None
@@ -68,7 +76,7 @@ class InputWait:
             chunk = file.read1(chunk_bytes)
             if not chunk:
                 return
-            self._since, self._flushed, self._in_line = time.monotonic(), False, not chunk.endswith(b"\n")
+            self.came(chunk)
             yield chunk
             empty = len(chunk) < chunk_bytes
 

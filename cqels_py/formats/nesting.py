@@ -25,6 +25,11 @@ class Nesting:
         self._runs = np.empty((3, 0), np.int64)
         self._rows = np.empty((4, 0), np.int64)
 
+    @property
+    def keeps(self) -> bool:
+        """Are there runs that may still belong to a later subject?"""
+        return self._runs.size > 0
+
     def live_ids(self) -> Iterator[Ids]:
         """The ids in the runs that are kept."""
         yield self._rows

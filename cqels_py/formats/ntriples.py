@@ -269,6 +269,9 @@ class ElementReader:
                 self._flushed = tokenizer.state[kernel.KEY] != 0
             elif wait.flush_comes:
                 return
+        if wait is not None:
+            open_ = tokenizer.state[[kernel.ROWS, kernel.ELEMENTS, kernel.DECLARED]].any()
+            wait.at_rest = not (open_ or (self._nesting is not None and self._nesting.keeps))
         yield empty_elements()
 
     def _report_split(self) -> None:

@@ -433,6 +433,8 @@ class _RowReader:
                 self._flushed = self._number
             elif wait.flush_comes:
                 return
+        if wait is not None:
+            wait.at_rest = not self._open.shape[1]
         yield empty_elements()
 
     def _without_split(self, rows: Rows, triples: Ids) -> Ids:

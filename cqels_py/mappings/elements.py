@@ -45,6 +45,8 @@ class MappedElements:
             for rows in parts:
                 batch = None if rows is None else self._elements(rows)
                 if batch is None:
+                    if self._reading.wait is not None:
+                        self._reading.wait.at_rest = True
                     yield empty_elements()
                 elif len(batch):
                     yield batch

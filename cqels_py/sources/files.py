@@ -29,6 +29,7 @@ from cqels_py.formats.scopes import ELEMENT, SOURCE
 from cqels_py.formats.turtle import nquads_blocks
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
+from cqels_py.sources.protocol import Opening
 from cqels_py.sources.stdin import STANDARD_INPUT, standard_input_chunks
 
 _BY_SUBJECT = ("nt", "ttl", "rdf", "jsonld")
@@ -98,6 +99,28 @@ def open_source(
     if form == "json":
         return _json(chunks, dictionary, reading, malformed, contexts)
     return _elements(form, chunks, dictionary, reading, malformed, contexts)
+
+
+def elements_of_chunks(form: str, chunks: Iterator[bytes], opening: Opening, source: str) -> Iterator[ElementBatch]:
+    """The elements of lines of nq, nt, ndjson, csv or tsv as they come; where a chunk is empty, so is a batch.
+
+    The opening's `wait` says when an element that has begun is complete. `source`: for messages.
+    """
+    prepare(calls_to_read(form))
+    predicate = None if opening.time_predicate is None else f"<{opening.time_predicate.strip('<>')}>"
+    reading = Reading(
+        BY_GRAPH,
+        opening.number,
+        predicate,
+        source,
+        per_element=opening.blank_nodes == ELEMENT,
+        graphs=opening.graphs,
+        on_questionable_time=opening.on_questionable_time,
+        wait=opening.wait,
+        on_split=opening.on_split,
+    )
+    malformed = handling(opening.on_error, opening.report)
+    return _elements(form, chunks, opening.dictionary, reading, malformed, opening.contexts)
 
 
 def may_pause(location: str) -> bool:

@@ -56,6 +56,13 @@ def mapped_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
     return _lines(form, chunks, opening, reading, malformed)
 
 
+def mapped_chunks(form: str, chunks: Iterator[bytes], opening: Opening, source: str) -> Iterator[ElementBatch]:
+    """The elements of lines of a format as they come; where a chunk is empty, so is a batch. Errors as of `mapped_file`."""
+    _check(opening, form)
+    prepare(calls_to_read(form))
+    return _lines(form, chunks, opening, _reading(source, opening), handling(opening.on_error, opening.report))
+
+
 def mapped_table(table: Any, opening: Opening) -> Iterator[ElementBatch]:
     """The elements of an Arrow table, a reader, or anything that exports Arrow's C stream (Polars, pandas, DuckDB)."""
     if not hasattr(table, "__arrow_c_stream__"):
@@ -98,6 +105,7 @@ def _reading(source: str, opening: Opening) -> Reading:
         per_element=True,
         graphs=opening.graphs,
         on_questionable_time=opening.on_questionable_time,
+        wait=opening.wait,
     )
 
 

@@ -9,10 +9,12 @@ from cqels_py.errors import UsageError
 from cqels_py.sources.protocol import Connector
 
 _BUILT_IN = {
+    "dir": "cqels_py.sources.folder:folder_source",
     "http": "cqels_py.sources.http:http_source",
     "https": "cqels_py.sources.http:http_source",
     "mqtt": "cqels_py.sources.mqtt:mqtt_source",
     "mqtts": "cqels_py.sources.mqtt:mqtt_source",
+    "tail": "cqels_py.sources.tail:tail_source",
     "ws": "cqels_py.sources.websocket:websocket_source",
     "wss": "cqels_py.sources.websocket:websocket_source",
 }
