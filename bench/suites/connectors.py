@@ -1,4 +1,4 @@
-"""Connectors at full speed: JSON through a mapping from a file, MQTT at QoS 1, and upserts into PostgreSQL.
+"""Connectors at full speed: JSON through a mapping from a file, MQTT at QoS 1, Kafka, and upserts into PostgreSQL.
 
     python -m bench.suites.connectors [--quick] [--rounds N] [--output FOLDER]
 
@@ -124,6 +124,62 @@ def from_mqtt(count: int, rounds: int) -> Case:
     )
 
 
+def from_kafka(count: int, rounds: int) -> Case:
+    rates: list[float] = []
+    shares: list[dict[str, float]] = []
+    chunk = max(1, count // 20)
+    with written(count, _SENSORS) as path:
+        for _ in range(rounds):
+            command = [sys.executable, "-m", "bench.suites.kafka_producer", str(path), "readings", str(chunk)]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as producer:
+                assert producer.stdin is not None and producer.stdout is not None
+                servers = producer.stdout.readline().decode().strip()
+                passed, own, other = _consumed(f"kafka://{servers}/readings", count, chunk, producer)
+                producer.stdin.close()
+            rates.append(count / passed)
+            shares.append({"producer and cluster": other / passed, "engine": own / passed})
+    return Case(
+        "Kafka, produced while consumed", rates, {who: median(each[who] for each in shares) for who in shares[0]}
+    )
+
+
+def _consumed(url: str, count: int, chunk: int, producer: subprocess.Popen[bytes]) -> tuple[float, float, float]:
+    """Seconds until all records have been processed, and the CPU time of the engine's process and of the producer's."""
+    assert producer.stdin is not None
+    engine, query = engine_with(changelog=False)
+    query.subscribe_batches(lambda batch: None)
+    chunks = iter(range(0, count, chunk))
+    ahead = 3 * chunk
+
+    def produce_ahead_of(elements: int) -> None:
+        nonlocal asked
+        while asked < elements + ahead and next(chunks, None) is not None:
+            producer.stdin.write(b".")
+            producer.stdin.flush()
+            asked += chunk
+
+    asked = 0
+    due = time.monotonic()
+
+    def look(statistics: Any) -> None:
+        nonlocal due
+        produce_ahead_of(statistics.elements)
+        if time.monotonic() >= due:
+            engine.commit()
+            due = time.monotonic() + 0.1
+        if statistics.elements + statistics.late >= count:
+            raise _Enough
+
+    produce_ahead_of(0)
+    other_before, own_before, started = cpu_of(producer.pid), time.process_time(), time.perf_counter()
+    with suppress(_Enough):
+        engine.run({STREAM: f"{url}?idle=200ms"}, maps={STREAM: cqels.Mapping.of(MAPPING)}, progress=look)
+    passed, own = time.perf_counter() - started, time.process_time() - own_before
+    other = cpu_of(producer.pid) - other_before
+    engine.close()
+    return passed, own, other
+
+
 def _published_into(broker: MqttBroker, path: Path, count: int) -> float:
     """Publish the messages into an engine; returns the publisher's CPU time in seconds."""
     engine, query = engine_with(changelog=False)
@@ -186,6 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     measured: Sequence[tuple[Callable[[int, int], Case], int]] = (
         (from_file, 500_000),
         (from_mqtt, 50_000),
+        (from_kafka, 500_000),
         (to_postgresql, 200_000),
     )
     cases = [measure(count // scale, rounds) for measure, count in measured]

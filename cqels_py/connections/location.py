@@ -18,10 +18,10 @@ _URL = re.compile(
     re.DOTALL,
 )
 _AUTHORITY = re.compile(
-    r"(?:(?P<user>[^:@]*)(?::(?P<password>.*))?@)?(?P<host>\[[^\]]*\]|[^:@\[\]]*)(?::(?P<port>[^:@]*))?"
+    r"(?:(?P<user>[^:@]*)(?::(?P<password>.*))?@)?(?:(?P<hosts>[^@,]+(?:,[^@,]+)+)|(?P<host>\[[^\]]*\]|[^:@\[\]]*)(?::(?P<port>[^:@]*))?)"
 )
 _SECRET = re.compile(r"(://[^/?#:@]*:)[^@/?#]*@")
-_SECRET_OPTION = re.compile(r"((?:^|[?&#])(?:password|token|secret)=)[^&#]*")
+_SECRET_OPTION = re.compile(r"((?:^|[?&#])(?:[\w.]*\.)?(?:password|token|secret)=)[^&#]*")
 _ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
 
 
@@ -84,7 +84,8 @@ class Options:
 class Location:
     """The parts of a URL, without percent-encoding. `shown`: the URL for messages, without passwords.
 
-    `fragment` is what stands after "#", before or after the options; None without "#". `${NAME}` in the URL stands for a variable
+    `fragment` is what stands after "#", before or after the options; None without "#". `host` is a list as it stands, with ports,
+    where the URL has one ("a:9092,b:9092"); `port` is None then. `${NAME}` in the URL stands for a variable
     of the environment, so that passwords need not be written.
 
     >>> location = Location.of("mqtt://broker:1884/rooms/kitchen?qos=1")
@@ -123,7 +124,7 @@ class Location:
             url=url,
             shown=shown,
             scheme=parts["scheme"].lower(),
-            host=authority["host"].strip("[]"),
+            host=authority["hosts"] or authority["host"].strip("[]"),
             port=_port(authority["port"], shown),
             path=unquote(path[1:] if parts["authority"] is not None else path),
             fragment=None if hashed is None else unquote(hashed[1:]),

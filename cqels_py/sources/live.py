@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.errors import CqelsError
@@ -19,8 +19,7 @@ _WAIT = 0.05
 """Seconds after which a poll that found nothing returns an empty batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """A message as it came. `origin`: its topic or address; `kind`: its media type, if it has one; `arrived`: microseconds since
     the epoch; `token`: what its client acknowledges."""
 
@@ -29,6 +28,33 @@ class Message:
     kind: str | None
     arrived: int
     token: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageColumns:
+    """n messages, a column for each part of `Message` that their elements may need; so many of them are no objects of their own."""
+
+    bodies: Sequence[bytes]
+    origins: Sequence[str]
+    kinds: Sequence[str | None]
+    arrived: Sequence[int]
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> MessageColumns:
+        bodies, origins, kinds, arrived, _ = zip(*messages, strict=True) if messages else ((), (), (), (), ())
+        return cls(bodies, origins, kinds, arrived)
+
+    def at(self, places: Sequence[int]) -> MessageColumns:
+        """The messages at these places."""
+        return MessageColumns(
+            [self.bodies[place] for place in places],
+            [self.origins[place] for place in places],
+            [self.kinds[place] for place in places],
+            [self.arrived[place] for place in places],
+        )
+
+    def __len__(self) -> int:
+        return len(self.bodies)
 
 
 class MessageQueue:
@@ -110,7 +136,7 @@ class LiveSource:
         self,
         client: Client,
         queue: MessageQueue,
-        decode: Callable[[Sequence[Message]], ElementBatch],
+        decode: Callable[[MessageColumns], ElementBatch],
         idle: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -135,7 +161,7 @@ class LiveSource:
             self._last = self._clock()
             self._taken += len(messages)
             self._uncommitted += [message.token for message in messages]
-        return self._decode(messages)
+        return self._decode(MessageColumns.of(messages))
 
     def position(self) -> int:
         return self._taken

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyoxigraph
 
-from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.connections.location import Options
 from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.contexts import inlined
 from cqels_py.formats.kernel_calls import calls_to_read
+from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ndjson import DocumentReader, within_context
 from cqels_py.formats.ntriples import Reading
 from cqels_py.formats.turtle import PARSER_ERRORS, json_error, syntax_error
@@ -22,7 +23,7 @@ from cqels_py.kernels.text.tokenizer import BY_LINE
 from cqels_py.mappings.context import MessageContext
 from cqels_py.mappings.mapping import TIME, Mapping
 from cqels_py.sources.files import handling
-from cqels_py.sources.live import Message
+from cqels_py.sources.live import MessageColumns
 from cqels_py.sources.protocol import Opening
 
 MOST_BYTES = 16 << 20
@@ -89,41 +90,44 @@ class MessageDecoder:
         self._rows = None if not isinstance(opening.map, Mapping) else MappedMessages(opening.map, opening, reading)
         self._documents = DocumentReader(opening.dictionary, reading, self._malformed)
 
-    def elements(self, messages: Sequence[Message]) -> ElementBatch:
-        """The elements of the next messages."""
-        numbered = [(self._count + n, message) for n, message in enumerate(messages, 1)]
-        self._count += len(messages)
-        if self._rows is not None:
-            right = [(number, message) for number, message in numbered if self._is_readable(number, message)]
-            batches = self._rows.read(right, self._how.arrival, self._malformed)
-        else:
-            arrivals = {number: message.arrived for number, message in numbered} if self._how.arrival else {}
-            batches = list(self._documents.read(self._parsed(numbered), arrivals))
-        return concatenate_elements(batches)
+    def elements(self, messages: MessageColumns, numbers: Sequence[int] | None = None) -> ElementBatch:
+        """The elements of the next messages. `numbers`: rising, by which errors name them; without, they are counted from 1."""
+        if numbers is None:
+            numbers = range(self._count + 1, self._count + 1 + len(messages))
+            self._count += len(messages)
+        all_readable = _are_readable(messages.bodies)
+        if self._rows is None:
+            arrivals = dict(zip(numbers, messages.arrived, strict=True)) if self._how.arrival else {}
+            return concatenate_elements(
+                list(self._documents.read(self._parsed(messages, numbers, all_readable), arrivals))
+            )
+        if not all_readable:
+            right = [place for place, number in enumerate(numbers) if self._is_readable(number, messages.bodies[place])]
+            messages, numbers = messages.at(right), [numbers[place] for place in right]
+        return concatenate_elements(self._rows.read(messages, numbers, self._how.arrival, self._malformed))
 
-    def _is_readable(self, number: int, message: Message) -> bool:
-        if len(message.body) > MOST_BYTES:
+    def _is_readable(self, number: int, body: bytes) -> bool:
+        if len(body) > MOST_BYTES:
             self._malformed(DataError(f"a message longer than {MOST_BYTES >> 20} MiB", self._place(number)))
             return False
         try:
-            message.body.isascii() or message.body.decode()
+            body.decode()
         except UnicodeDecodeError as error:
-            wrong = DataError(
-                f"the byte 0x{message.body[error.start]:02x} of the message is not UTF-8", self._place(number)
-            )
-            self._malformed(wrong.about(message.body.decode("utf-8", "backslashreplace")))
+            wrong = DataError(f"the byte 0x{body[error.start]:02x} of the message is not UTF-8", self._place(number))
+            self._malformed(wrong.about(body.decode("utf-8", "backslashreplace")))
             return False
         return True
 
     def _place(self, number: int) -> Place:
         return Place(number, None, self._source)
 
-    def _parsed(self, messages: Sequence[tuple[int, Message]]) -> Iterator[tuple[int, list[Any]]]:
-        for number, message in messages:
-            if not self._is_readable(number, message):
+    def _parsed(
+        self, messages: MessageColumns, numbers: Sequence[int], all_readable: bool
+    ) -> Iterator[tuple[int, list[Any]]]:
+        for number, body, kind in zip(numbers, messages.bodies, messages.kinds, strict=True):
+            if not all_readable and not self._is_readable(number, body):
                 continue
-            body = message.body
-            form = self._form(message)
+            form = self._form(body, kind)
             try:
                 if form == "jsonld":
                     if isinstance(self._opening.map, MessageContext):
@@ -131,7 +135,7 @@ class MessageDecoder:
                     body = inlined(body, self._opening.contexts, self._source, number)
                 yield number, list(pyoxigraph.parse(body, format=_FORMATS[form]))
             except DataError as error:
-                self._malformed(error.about(message.body.decode()))
+                self._malformed(error.about(body.decode()))
             except PARSER_ERRORS as error:
                 told = (
                     json_error(error, body, self._source, number)
@@ -139,15 +143,20 @@ class MessageDecoder:
                     else syntax_error(error, self._source)
                 )
                 told.place = self._place(number)
-                self._malformed(told.about(message.body.decode()))
+                self._malformed(told.about(body.decode()))
 
-    def _form(self, message: Message) -> str:
+    def _form(self, body: bytes, kind: str | None) -> str:
         if isinstance(self._opening.map, MessageContext):
             return "jsonld"
         if self._how.format is not None:
             return self._how.format
-        kind = (message.kind or "").partition(";")[0].strip().lower()
-        return _KINDS.get(kind) or ("jsonld" if message.body.lstrip()[:1] in (b"{", b"[") else "nq")
+        known = _KINDS.get((kind or "").partition(";")[0].strip().lower())
+        return known or ("jsonld" if body.lstrip()[:1] in (b"{", b"[") else "nq")
+
+
+def _are_readable(bodies: Sequence[bytes]) -> bool:
+    """Are all of them short enough, and UTF-8? False may be wrong."""
+    return not bodies or (max(map(len, bodies)) <= MOST_BYTES and b"".join(bodies).isascii())
 
 
 class MappedMessages:
@@ -168,16 +177,18 @@ class MappedMessages:
             mapping, opening.dictionary, reading, handling(opening.on_error, opening.report)
         )
 
-    def read(self, messages: Sequence[tuple[int, Message]], arrival: bool, malformed: Any) -> list[ElementBatch]:
-        """The elements of messages with their numbers."""
+    def read(
+        self, messages: MessageColumns, numbers: Sequence[int], arrival: bool, malformed: Malformed
+    ) -> list[ElementBatch]:
+        """The elements of messages with these numbers."""
         from cqels_py.mappings.json_rows import json_rows
 
-        if not messages:
+        if not len(messages):
             return []
-        # In JSON, a newline is never part of a text.
-        lines = b"\n".join(message.body.replace(b"\n", b" ") for _, message in messages)
-        by_line = [message for _, message in messages]
-        numbers = [number for number, _ in messages]
+        lines = b"\n".join(messages.bodies)
+        if lines.count(b"\n") >= len(messages):
+            # In JSON, a newline is never part of a text.
+            lines = b"\n".join([body.replace(b"\n", b" ") for body in messages.bodies])
         first = numbers[0]
         parts = []
         for rows in json_rows([(lines, first)], self._mapping.columns, self._dictionary, self._source, malformed):
@@ -185,23 +196,24 @@ class MappedMessages:
                 continue
             at = rows.lines - first
             columns = dict(rows.columns)
-            given = [by_line[place] for place in at.tolist()]
             if arrival and TIME in columns:
-                columns[TIME] = self._filled(columns[TIME], [_integer(message.arrived) for message in given])
+                columns[TIME] = self._filled(columns[TIME], at, messages.arrived, _integer)
             if TOPIC in columns:
-                columns[TOPIC] = self._filled(columns[TOPIC], [_literal(message.origin) for message in given])
+                columns[TOPIC] = self._filled(columns[TOPIC], at, messages.origins, _literal)
             parts.append(
                 type(rows)(columns, np.array(numbers, np.int64)[at], lambda n: lines.split(b"\n")[n - first].decode())
             )
         return list(self._elements.read(parts))
 
-    def _filled(self, ids: Any, terms: Sequence[str]) -> Any:
-        """The column with these terms where it is unbound."""
+    def _filled(self, ids: Ids, at: Ids, values: Sequence[Any], term: Callable[[Any], str]) -> Ids:
+        """The column, whose rows are those `at` these places, with the terms of `values` where it is unbound."""
         empty = np.flatnonzero(ids == 0)
         if not len(empty):
             return ids
         found = ids.copy()
-        found[empty] = self._dictionary.encode([terms[row] for row in empty.tolist()])
+        given = [values[place] for place in at[empty].tolist()]
+        terms = {value: term(value) for value in dict.fromkeys(given)}
+        found[empty] = self._dictionary.encode([terms[value] for value in given])
         return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.contexts import Contexts
@@ -52,6 +52,28 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class Partitioned(Protocol):
+    """The further methods of a source that keeps elements of a partition back until others have reached their time."""
+
+    @property
+    def caught_up(self) -> bool:
+        """After a poll that found nothing: has everything been returned that the other side had, but for what is kept back?"""
+        ...
+
+    def advance(self, time: int) -> None:
+        """A partition that has nothing now has no element before `time` (microseconds): others do not wait for it."""
+        ...
+
+    def holds_before(self, time: int) -> bool:
+        """Are elements of before `time` kept back?"""
+        ...
+
+    def live_ids(self) -> Iterable[Ids]:
+        """Ids of the terms of elements that are kept back."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """How the source of a stream is to be read.
@@ -61,7 +83,8 @@ class Opening:
     raises it as DataError. `blank_nodes`: the scope of labels. `graphs`: the names of elements' graphs are needed. `contexts`:
     those that JSON-LD may name by IRI. `on_questionable_time` is called with integer times that may be meant in another unit.
     `map`: how rows and JSON objects that are no RDF become elements. `wait`: how long to wait for input that comes while it is
-    read; `on_split` gets triples of an element that was complete after that time.
+    read; `on_split` gets triples of an element that was complete after that time. `position`: where to begin, as another source of
+    the stream told it (None: where the source would begin by itself); sources that cannot be read again ignore it.
     """
 
     stream: str
@@ -77,6 +100,7 @@ class Opening:
     map: RowMap | None = None
     wait: InputWait | None = None
     on_split: Callable[[DataError], None] | None = None
+    position: object = None
 
     def elements(self, elements: Iterable[tuple[int | None, Iterable[Triple]]]) -> ElementBatch:
         """A batch of elements, each a time in microseconds (None where `time_predicate` gives it) and triples.

@@ -14,7 +14,7 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
 from cqels_py.event_time.ahead import AheadGuard
 from cqels_py.event_time.wall_clock import WallClock
-from cqels_py.sources.protocol import Source
+from cqels_py.sources.protocol import Partitioned, Source
 
 _BEFORE_ALL = np.iinfo(np.int64).min
 
@@ -34,9 +34,10 @@ class _MergedSource:
 
     def __init__(self, source: Source, ahead: int | None, clock: WallClock | None) -> None:
         self._source = source
+        self.partitions = source if isinstance(source, Partitioned) else None
         self._guard = None if ahead is None or clock is not None else AheadGuard(ahead)
         self._clock = clock
-        self.caught_up = False
+        self.had_nothing = self.caught_up = False
         self.pending: list[ElementBatch] = []
         self.greatest = _BEFORE_ALL
         self.ended = False
@@ -50,13 +51,22 @@ class _MergedSource:
     def idle(self) -> bool:
         return self._source.idle
 
+    def keeps_before(self, time: int) -> bool:
+        """Does the source keep back elements of before `time`?"""
+        return self.partitions is not None and self.partitions.holds_before(time)
+
+    def has_before(self, time: int) -> bool:
+        """Are there elements of before `time` that were not taken?"""
+        return self.keeps_before(time) or bool(len(self.keys) and self.keys.item(0) < time)
+
     def read(self) -> None:
         """Poll one more batch."""
         batch = self._source.poll()
         if batch is None:
             self.ended = True
             return
-        self.caught_up = not len(batch)
+        self.had_nothing = not len(batch)
+        self.caught_up = self.had_nothing and (self.partitions is None or self.partitions.caught_up)
         self._polled += len(batch)
         if self._positions and self._positions[-1][0] == self._polled:
             self._positions.pop()
@@ -111,15 +121,14 @@ class TimeMerge:
 
     def caught_up(self, time: int) -> bool:
         """Has each source that has not ended had nothing in this round, and have all elements before `time` been returned?"""
-        return all(
-            (source.caught_up or source.ended) and (not len(source.keys) or source.keys.item(0) >= time)
-            for source in self._sources
-        )
+        return all((source.caught_up or source.ended) and not source.has_before(time) for source in self._sources)
 
     def advance(self, time: int) -> None:
         """The sources that have caught up have no element before `time`: others do not wait for them."""
         for source in self._sources:
-            if source.caught_up:
+            if source.partitions is not None:
+                source.partitions.advance(time)
+            if source.caught_up and not source.keeps_before(time):
                 source.greatest = max(source.greatest, time)
 
     def live_ids(self) -> Iterator[Ids]:
@@ -127,6 +136,8 @@ class TimeMerge:
         for source in self._sources:
             for batch in source.pending:
                 yield from batch.live_ids()
+            if source.partitions is not None:
+                yield from source.partitions.live_ids()
 
     def __iter__(self) -> Iterator[ElementBatch]:
         while unfinished := [source for source in self._sources if not source.ended]:
@@ -134,13 +145,13 @@ class TimeMerge:
             for source in unfinished:
                 # With a clock, one that had nothing is asked again: only those that are asked in this round have caught up.
                 asked_again = source.caught_up and self._clock is not None
-                source.caught_up = False
+                source.had_nothing = source.caught_up = False
                 if source.idle or source.greatest == lowest or asked_again:
                     source.read()
             frontiers = [source.greatest for source in self._sources if not source.ended and not source.idle]
             # A single source has nothing to wait for.
             merged = self._merge(min(frontiers) if frontiers and len(self._sources) > 1 else None)
-            if len(merged) or any(source.caught_up for source in unfinished):
+            if len(merged) or any(source.had_nothing for source in unfinished):
                 yield merged
 
     def mark_processed(self) -> None:

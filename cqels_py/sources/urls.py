@@ -12,6 +12,7 @@ _BUILT_IN = {
     "dir": "cqels_py.sources.folder:folder_source",
     "http": "cqels_py.sources.http:http_source",
     "https": "cqels_py.sources.http:http_source",
+    "kafka": "cqels_py.sources.kafka:kafka_source",
     "mqtt": "cqels_py.sources.mqtt:mqtt_source",
     "mqtts": "cqels_py.sources.mqtt:mqtt_source",
     "tail": "cqels_py.sources.tail:tail_source",

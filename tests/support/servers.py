@@ -220,3 +220,29 @@ class MqttReceived:
     def close(self) -> None:
         self._client.disconnect()
         self._client.loop_stop()
+
+
+class KafkaCluster:
+    """The mock cluster of librdkafka, in this process: each topic has four partitions, and transactions are not kept apart."""
+
+    def __init__(self) -> None:
+        kafka = needed_module("confluent_kafka", "kafka")
+        # Its clients are gone before it is, and it does not complain.
+        self._producer = kafka.Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", "log_level": 0})
+        self.servers = ",".join(
+            f"{each.host}:{each.port}" for each in self._producer.list_topics(timeout=10).brokers.values()
+        )
+
+    @property
+    def url(self) -> str:
+        return f"kafka://{self.servers}"
+
+    def put(self, topic: str, *bodies: str | bytes | None, partition: int = 0, time: int = 0) -> None:
+        """Add records to a partition, and wait until the cluster has them. `time`: milliseconds since the epoch; 0: now."""
+        for body in bodies:
+            self._producer.produce(topic, body, partition=partition, timestamp=time)
+        assert self._producer.flush(10) == 0
+
+    def stop(self) -> None:
+        """Its brokers are gone, and do not come back."""
+        del self._producer

@@ -1,0 +1,178 @@
+"""A stream in several partitions, each in its own order: its watermark is the lowest over them.
+
+Elements of a partition wait until all others have reached their time, except those that are silent: so none is late because another
+partition was read faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.rearrange import concatenate_elements, empty_elements, slice_elements, take_elements
+
+_BEFORE_ALL = np.iinfo(np.int64).min
+_AT_ONCE = 16_384
+_NONE = np.empty(0, np.int64)
+
+Decode = Callable[[Sequence[bytes], Sequence[int], Sequence[int]], ElementBatch]
+"""The elements of messages, of each of which there are the body, the time of arrival and the offset."""
+
+
+class Partition:
+    """Messages that have come, and elements of the first of them, which wait for other partitions.
+
+    `next`: the offset of the message that will come next; `end`: up to which offset the partition was read to its end. `keys`: the
+    greatest time so far, element by element, of the elements that wait: one out of order keeps its place behind its predecessors.
+    `greatest`: the last of all. `silent_since`: seconds of a clock.
+
+    `_count` elements of the messages from offset `_base` on have been taken, or will be skipped (`_to_skip`) as they come; the
+    elements that wait are of messages before offset `_ahead`.
+    """
+
+    def __init__(self, number: int, offset: int, decode: Decode, *, skip: int = 0, silent_since: float = 0.0) -> None:
+        """Begin at an offset; the first `skip` elements from there have been taken already."""
+        self.number = number
+        self.next = offset
+        self.end = -1
+        self.greatest = _BEFORE_ALL
+        self.silent_since = silent_since
+        self.bytes = 0
+        self.keys = _NONE
+        self._decode = decode
+        self._bodies: list[bytes] = []
+        self._arrived: list[int] = []
+        self._offsets: list[int] = []
+        self._waiting = empty_elements()
+        self._base, self._ahead = offset, offset
+        self._count = self._to_skip = skip
+
+    def put(
+        self, bodies: Sequence[bytes], arrived: Sequence[int], offsets: Sequence[int], after: int, now: float
+    ) -> None:
+        """Messages have come; the next one will have the offset `after` or a greater one."""
+        self._bodies += bodies
+        self._arrived += arrived
+        self._offsets += offsets
+        self.bytes += sum(map(len, bodies))
+        self.next = after
+        self.silent_since = now
+
+    @property
+    def at_end(self) -> bool:
+        """Has everything been put that the partition had when it was asked last?"""
+        return self.end >= self.next
+
+    @property
+    def messages(self) -> int:
+        """So many messages have not been decoded."""
+        return len(self._bodies)
+
+    @property
+    def is_empty(self) -> bool:
+        """Has it neither messages nor elements?"""
+        return not self._bodies and not len(self.keys)
+
+    @property
+    def can_decode(self) -> bool:
+        return bool(self._bodies) and not len(self.keys)
+
+    def decode(self) -> None:
+        """Decode the next messages, once all elements of those before have been taken."""
+        if not self.can_decode:
+            return
+        bodies, arrived, offsets = self._bodies[:_AT_ONCE], self._arrived[:_AT_ONCE], self._offsets[:_AT_ONCE]
+        del self._bodies[:_AT_ONCE], self._arrived[:_AT_ONCE], self._offsets[:_AT_ONCE]
+        self.bytes -= sum(map(len, bodies))
+        batch = self._decode(bodies, arrived, offsets)
+        skipped = min(self._to_skip, len(batch))
+        self._to_skip -= skipped
+        self._ahead = offsets[-1] + 1
+        self._waiting = slice_elements(batch, skipped, len(batch))
+        if not len(self._waiting):
+            self._base, self._count = self._ahead, self._to_skip
+            return
+        self._count = skipped
+        self.keys = np.maximum.accumulate(np.maximum(self._waiting.time, self.greatest))
+        self.greatest = self.keys.item(-1)
+
+    def take(self, frontier: int | None) -> tuple[ElementBatch, npt.NDArray[np.int64]]:
+        """Elements with keys up to the frontier, and their keys; all of them if it is None."""
+        cut = len(self.keys) if frontier is None else int(np.searchsorted(self.keys, frontier, side="right"))
+        taken, keys = slice_elements(self._waiting, 0, cut), self.keys[:cut]
+        self._waiting, self.keys = slice_elements(self._waiting, cut, len(self.keys)), self.keys[cut:]
+        if cut:
+            self._base, self._count = (self._base, self._count + cut) if len(self.keys) else (self._ahead, 0)
+        return taken, keys
+
+    def position(self) -> tuple[int, int, int]:
+        """Its number, an offset, and how many elements of the messages from there on have been taken."""
+        return self.number, max(self.next, self.end) if self.is_empty else self._base, self._count
+
+    def live_ids(self) -> Iterator[Ids]:
+        yield from self._waiting.live_ids()
+
+
+class PartitionMerge:
+    """Returns the elements of partitions in one order of time.
+
+    `idle`: after so many silent seconds of the `clock`, a partition no longer holds up others.
+    """
+
+    def __init__(self, partitions: Sequence[Partition], idle: float, clock: Callable[[], float]) -> None:
+        self.partitions = {each.number: each for each in partitions}
+        self._idle = idle
+        self._clock = clock
+
+    @property
+    def idle(self) -> bool:
+        """Are all partitions silent?"""
+        now = self._clock()
+        return all(self._is_silent(each, now) for each in self.partitions.values())
+
+    def _is_silent(self, partition: Partition, now: float) -> bool:
+        return partition.is_empty and now - partition.silent_since >= self._idle
+
+    @property
+    def at_end(self) -> bool:
+        """Has everything been decoded that the partitions had?"""
+        return all(each.at_end and not each.messages for each in self.partitions.values())
+
+    @property
+    def can_decode(self) -> bool:
+        return any(each.can_decode for each in self.partitions.values())
+
+    def take(self) -> ElementBatch:
+        """The elements that no other partition holds up any more; none if there are none."""
+        for each in self.partitions.values():
+            each.decode()
+        now = self._clock()
+        frontiers = [each.greatest for each in self.partitions.values() if not self._is_silent(each, now)]
+        frontier = min(frontiers) if frontiers and len(self.partitions) > 1 else None
+        taken = [pair for pair in (each.take(frontier) for each in self.partitions.values()) if len(pair[0])]
+        if len(taken) <= 1:
+            return concatenate_elements([batch for batch, _ in taken])
+        keys = np.concatenate([keys for _, keys in taken])
+        return take_elements(concatenate_elements([batch for batch, _ in taken]), np.argsort(keys, kind="stable"))
+
+    def advance(self, time: int) -> None:
+        """The partitions that were read to their end have no element before `time`: others do not wait for them."""
+        for each in self.partitions.values():
+            if each.at_end and each.is_empty:
+                each.greatest = max(each.greatest, time)
+
+    def holds_before(self, time: int) -> bool:
+        """Do elements of before `time` wait?"""
+        return any(len(each.keys) and each.keys.item(0) < time for each in self.partitions.values())
+
+    def position(self) -> tuple[tuple[int, int, int], ...]:
+        """Where the elements that were taken end, by partition."""
+        return tuple(self.partitions[number].position() for number in sorted(self.partitions))
+
+    def live_ids(self) -> Iterator[Ids]:
+        """Ids of elements that wait."""
+        for each in self.partitions.values():
+            yield from each.live_ids()
