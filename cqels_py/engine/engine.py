@@ -715,17 +715,28 @@ class Engine:
             if self._steps.busy or self._steps.ended is not None:
                 return
             passed, wrong = self._clock.passed(), self._evaluate()
+            behind: frozenset[int] = frozenset()
             if merged is not None:
                 merged.advance(passed)
-            if merged is None or merged.caught_up(passed):
-                self._inputs.followed(passed)
-                with self._steps:
-                    self._runner.follow(passed)
+                behind = merged.behind(passed)
+            self._inputs.followed(passed, behind)
+            with self._steps:
+                self._runner.follow(passed, behind)
             if self._clock.jumps:
                 self._reports.clock_jumped(self._clock.jumps.pop())
             deliveries = self._pending.take()
         if deliveries or wrong or self._reports.due or self._pending.failed:
             self._deliver(deliveries, wrong)
+
+    @undisturbed
+    def _hold(self, frontiers: Mapping[int, int]) -> None:
+        """Let queries over several streams wait until all elements of these are there; results that are due are delivered."""
+        if frontiers == self._runner.frontiers:
+            return
+        self._inputs.held(frontiers)
+        with self._steps:
+            self._runner.hold(frontiers)
+        self._deliver(self._pending.take())
 
     @_in_turn
     def finish(self) -> None:

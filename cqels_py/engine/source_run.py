@@ -95,7 +95,10 @@ class SourceRun:
         )
         if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
             raise UsageError(f"no source was given for <{'>, <'.join(missing)}>, which a query reads")
-        return TimeMerge(readers, engine._options.ahead, engine._clock)
+        numbers = [streams.number(iri) for iri in sources]
+        # After a restart there may be elements that wait for those of a source that was behind.
+        parted = bool(engine._runner.frontiers)
+        return TimeMerge(readers, engine._options.ahead, engine._clock, numbers, parted=parted)
 
     def _read(self, merged: TimeMerge, second: ReadAhead | None) -> None:
         """Process the elements of the sources, merged by time."""
@@ -110,11 +113,14 @@ class SourceRun:
 
         reading = nullcontext() if second is None else closing(second)
         with engine.dictionary.holding(live), reading, self._committing(merged if second is None else None):
+            merged.parting = engine._runner.can_part
             for batch in merged if second is None else second.read(merged):
+                engine._hold(merged.before)
                 batch = engine._inputs.unread(batch)
                 if not len(batch):
                     if second is None:
                         merged.mark_processed()
+                    self._reached(merged)
                     if engine._clock is not None:
                         engine._follow_clock(merged)
                     if progress is not None:
@@ -131,6 +137,15 @@ class SourceRun:
                         merged.mark_processed()
                     if progress is not None:
                         progress(engine.statistics)
+                self._reached(merged)
+                if engine._clock is not None and merged.parted:
+                    engine._follow_clock(merged)
+            engine._hold({})
+
+    def _reached(self, merged: TimeMerge) -> None:
+        """All elements that the sources have had so far are taken in."""
+        self._engine._hold(merged.frontiers())
+        merged.parting = self._engine._runner.can_part
 
     @contextmanager
     def _committing(self, merged: TimeMerge | None) -> Iterator[None]:
@@ -139,9 +154,12 @@ class SourceRun:
         engine._merged = merged
         try:
             yield
-        except KeyboardInterrupt:
-            if engine._steps.ended is None:
+        except BaseException as error:
+            if engine._steps.ended is None and isinstance(error, KeyboardInterrupt):
                 engine.commit()
+            # With a checkpoint, those that wait still do so when the sources are read again.
+            if engine._steps.ended is None and not engine._inputs.keeps:
+                engine._hold({})
             raise
         finally:
             engine._merged = None

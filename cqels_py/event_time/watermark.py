@@ -8,6 +8,8 @@ import numpy.typing as npt
 from cqels_py.event_time.wall_clock import WallClock
 
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
+AFTER_ALL = np.iinfo(np.int64).max
+"""Of a stream that others do not wait for: it has no element before this."""
 _LATE = np.zeros(1, np.bool_)
 
 
@@ -16,7 +18,8 @@ class Watermark:
 
     The watermark is the greatest time seen minus `lateness` (microseconds). An element before it is late; those at or before it are
     complete and can be processed. The decision does not depend on how arrivals are batched. With a `clock`, elements
-    that are ahead of it do not move the watermark: they wait for their times, and are to be admitted again then.
+    that are ahead of it do not move the watermark: they wait for their times, and are to be admitted again then. So do those at or
+    behind `frontier`, if there is one: before it all elements are there.
     """
 
     STATE = ("_greatest",)
@@ -25,6 +28,7 @@ class Watermark:
         self._lateness = lateness
         self._clock = clock
         self._greatest = _BEFORE_ALL
+        self.frontier: int | None = None
 
     @property
     def time(self) -> int:
@@ -40,7 +44,8 @@ class Watermark:
         """Is an element of this time complete at once, as none before it is later?"""
         if self._lateness or time < self._greatest:
             return False
-        return self._clock is None or time <= self._clock.now()
+        limit = self._limit()
+        return limit is None or time <= limit
 
     def move_to(self, time: int) -> None:
         """Move to the time of an element that is complete at once."""
@@ -50,8 +55,9 @@ class Watermark:
         """Which of the arriving elements (n times) are not late; None: all of them. Moves the watermark."""
         if len(time) == 0:
             return None
-        if self._clock is not None:
-            return self._admit(time, np.where(time > self._clock.now(), _BEFORE_ALL, time))
+        limit = self._limit()
+        if limit is not None:
+            return self._admit(time, np.where(time > limit, _BEFORE_ALL, time))
         if len(time) == 1:
             # On a live stream elements come one by one.
             instant = time.item(0)
@@ -67,6 +73,13 @@ class Watermark:
         self._greatest = int(greatest[-1])
         admitted: npt.NDArray[np.bool_] = time >= greatest[:-1] - self._lateness
         return None if admitted.all() else admitted
+
+    def _limit(self) -> int | None:
+        """The last instant to which elements move the watermark."""
+        if self.frontier is None:
+            return None if self._clock is None else self._clock.now()
+        before = max(self.frontier - 1, _BEFORE_ALL)
+        return before if self._clock is None else min(before, self._clock.now())
 
     def advance(self, time: int) -> None:
         """Advance to `time`: the caller promises that no element before it will come."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from cqels_py.batches.rearrange import concatenate_elements, slice_elements, tak
 from cqels_py.dataflow.shared_scans import SharedScansPool
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.event_time.wall_clock import WallClock
-from cqels_py.event_time.watermark import Watermark
+from cqels_py.event_time.watermark import AFTER_ALL, Watermark
 from cqels_py.event_time.windows import Bounds
 from cqels_py.runners.early import EarlyElements
 from cqels_py.runners.running import QueriesOnScans, RunningQuery
@@ -28,7 +29,8 @@ class EventTimeGroup:
     """Queries that read the same streams, or construct streams for one another, and the elements that wait for their watermark.
 
     `streams`: the runner's numbers of all that they read. `lateness`, in microseconds: how far their elements may be out of order.
-    `clock`: elements that are ahead of it wait for their time. An element is an element of each group that reads its stream, and
+    `clock`: elements that are ahead of it wait for their time. Where their sources are not read in one order of time, elements wait
+    until those of all other streams are there (`hold`). An element is an element of each group that reads its stream, and
     may be late for one and not for another.
     """
 
@@ -50,6 +52,7 @@ class EventTimeGroup:
         self._early = EarlyElements()
         self._waiting = WaitingElements({})
         self._spans: Spans | None = None
+        self._order: list[int] = []
 
     def set_queries(self, queries: list[RunningQuery], *, may_wait: bool) -> None:
         """From now on the group has these queries, none of which reads a stream that a later one constructs.
@@ -163,13 +166,37 @@ class EventTimeGroup:
             self._advance_to(instant)
         self._advance_to(self._watermark.time, begin=True)
 
+    def hold(self, frontiers: Mapping[int, int]) -> None:
+        """The streams whose sources are read have all their elements before these instants; later ones wait for each other.
+
+        `AFTER_ALL`: a stream that is not waited for. Elements of one time come in the order of these streams.
+        """
+        own = {stream: time for stream, time in frontiers.items() if stream in self.streams}
+        self._order = list(own) if len(own) > 1 else []
+        waited_for = [time for time in own.values() if time < AFTER_ALL]
+        frontier = min(waited_for) if waited_for and self._order else None
+        if frontier == self._watermark.frontier:
+            return
+        self.process_waiting()
+        self._watermark.frontier = frontier
+        self._readmit()
+        self._process(self._complete(None))
+
+    @property
+    def early(self) -> int:
+        """How many elements wait for the watermark."""
+        return 0 if self._early.elements is None else len(self._early.elements)
+
+    def _readmit(self) -> None:
+        """Of the elements that wait, those whose time has come move the watermark now."""
+        if self._early.elements is not None:
+            self._watermark.admit(self._early.elements.time)
+
     def follow(self, time: int) -> None:
         """No element before `time` is still on its way, but by their lateness: results that are due by then are told."""
         time -= self._lateness
         self.process_waiting()
-        if self._early.elements is not None:
-            # Those whose time has come move the watermark now.
-            self._watermark.admit(self._early.elements.time)
+        self._readmit()
         time = max(time, self._watermark.time)
         if self._next_due() <= time:
             self.advance(time)
@@ -266,14 +293,22 @@ class EventTimeGroup:
         count = len(together.time)
         if not count:
             return None
-        if count > 1 and np.any(np.diff(together.time) < 0):
-            together = take_elements(together, np.argsort(together.time, kind="stable"))
+        if count > 1 and (self._order or np.any(np.diff(together.time) < 0)):
+            together = take_elements(together, self._in_order(together))
         if together.time.item(-1) <= self._watermark.time:
             self._early.keep(None)
             return together
         cut = int(np.searchsorted(together.time, self._watermark.time, side="right"))
         self._early.keep(slice_elements(together, cut, count))
         return slice_elements(together, 0, cut)
+
+    def _in_order(self, batch: ElementBatch) -> npt.NDArray[np.int64]:
+        """The elements' positions (n) by time; those of one time as they came, or else in the order of their streams."""
+        if not self._order:
+            return np.argsort(batch.time, kind="stable")
+        places = np.zeros(max(self.streams) + 1, np.int64)
+        places[self._order] = range(len(self._order))
+        return np.lexsort((places[batch.stream], batch.time))
 
     # --- state ----------------------------------------------------------------------------------------------------
 
@@ -296,6 +331,7 @@ class EventTimeGroup:
         return {
             "streams": [*sorted(self.streams)],
             "watermark": self._watermark.time,
+            "frontier": self._watermark.frontier,
             **{f"waiting.{name}": column for name, column in columns if column is not None},
         }
 
@@ -304,6 +340,7 @@ class EventTimeGroup:
         watermark = state["watermark"]
         assert isinstance(watermark, int)
         self._watermark.advance(watermark)
+        self._watermark.frontier = cast("int | None", state.get("frontier"))
         columns = {
             name.removeprefix("waiting."): np.array(each) for name, each in state.items() if name.startswith("waiting.")
         }

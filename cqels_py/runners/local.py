@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -26,6 +27,8 @@ from cqels_py.state.named_values import NamedValues, restore, values_of
 LATE, AHEAD = "late", "ahead"
 """Why elements are dropped: older than the watermark, or too far ahead of the elements before them."""
 _COLLECT_FROM = 100_000
+_MOST_EARLY = 1_000_000
+"""So many elements wait for those of other streams; then their sources wait."""
 _BETWEEN_LOOKS = 1_000
 """Elements between two looks at the sizes of states."""
 Mask = npt.NDArray[np.bool_]
@@ -77,6 +80,7 @@ class LocalRunner(Runner):
         self._advanced: int | None = None
         # Where the event time of groups begins whose first query was given elements of before.
         self._begun: dict[frozenset[int], int] = {}
+        self.frontiers: Mapping[int, int] = {}
         self._collect_at = _COLLECT_FROM
         self.max_state = max_state
         self._look_at_state = 0
@@ -100,6 +104,7 @@ class LocalRunner(Runner):
         for streams, members in groups_of(queries).items():
             group = there.get(streams) or self._new_group(streams, members)
             group.set_queries(members, may_wait=self._may_wait)
+            group.hold(self.frontiers)
             groups.append(group)
         self._groups = groups
         self._reading = _GroupsByStream(groups)
@@ -243,10 +248,29 @@ class LocalRunner(Runner):
             group.advance(time)
         self._release_terms()
 
-    def follow(self, time: int) -> None:
-        """No element before `time` (microseconds of the clock) is still on its way, but by their lateness: time goes on."""
+    @property
+    def can_part(self) -> bool:
+        """Are there queries that need not wait for each other's streams, and room for the elements that wait meanwhile?"""
+        return len(self._groups) > 1 and sum(group.early for group in self._groups) < _MOST_EARLY
+
+    def hold(self, frontiers: Mapping[int, int]) -> None:
+        """By stream, an instant before which all its elements are there: queries over several streams do not go beyond the least.
+
+        `AFTER_ALL`: a stream that is not waited for. With none, elements come in one order of time.
+        """
+        self.frontiers = frontiers
         for group in self._groups:
-            group.follow(time)
+            group.hold(frontiers)
+        self._release_terms()
+
+    def follow(self, time: int, behind: Container[int] = ()) -> None:
+        """No element before `time` (microseconds of the clock) is still on its way, but by their lateness: time goes on.
+
+        It stands still for queries that read a stream that is `behind`: there are earlier elements that have not been read.
+        """
+        for group in self._groups:
+            if not any(stream in behind for stream in group.streams):
+                group.follow(time)
         self._release_terms()
 
     def finish(self, until: int | None = None) -> None:
@@ -275,7 +299,7 @@ class LocalRunner(Runner):
         Dataflows and dictionary have states of their own. Arrays are no copies: write them before the next element.
         """
         return {
-            "event_time": {"advanced": self._advanced},
+            "event_time": {"advanced": self._advanced, "frontiers": json.dumps([*self.frontiers.items()])},
             **({} if self._guard is None else {"ahead": values_of(self._guard)}),
             "counters": values_of(self.counters),
             **{f"{_GROUP}{number}": group.state() for number, group in enumerate(self._groups)},
@@ -287,6 +311,7 @@ class LocalRunner(Runner):
         Its queries may come before or after this, but none of theirs elements.
         """
         self._advanced = cast("int | None", state["event_time"]["advanced"])
+        self.frontiers = dict(json.loads(str(state["event_time"].get("frontiers", "[]"))))
         if self._guard is not None:
             restore(self._guard, state["ahead"])
         restore(self.counters, state["counters"])

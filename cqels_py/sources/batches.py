@@ -24,6 +24,11 @@ class BatchSource:
     def idle(self) -> bool:
         return self._wait is not None and self._wait.idle
 
+    @property
+    def live(self) -> bool:
+        """Do elements come while they are read?"""
+        return self._wait is not None
+
     def poll(self) -> ElementBatch | None:
         batch = next(self._batches, None)
         if batch is not None:

@@ -1,6 +1,7 @@
 """Merges several sources into one sequence of elements, by time; ties in the order in which the sources were given.
 
-Elements of a source wait until all others have reached their time, except those that are idle.
+Elements of a source wait until all others have reached their time, except those that are idle. Where not every query reads all of
+them, that is left to the queries, if there are live sources: see `TimeMerge.parting`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
 from cqels_py.event_time.ahead import AheadGuard
 from cqels_py.event_time.wall_clock import WallClock
+from cqels_py.event_time.watermark import AFTER_ALL
+from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.protocol import Partitioned, Source
 
 _BEFORE_ALL = np.iinfo(np.int64).min
@@ -23,9 +26,9 @@ class _MergedSource:
     """A source with the elements that were polled ahead.
 
     `keys`: the greatest time so far, element by element: an element out of order keeps its place behind its predecessors, so that
-    lateness does not depend on the other sources. Elements with keys before `greatest` are all there. One that is too far `ahead`
-    keeps its place likewise: it will be dropped, and those behind it are not to wait for its time. With a `clock` none has a later
-    place than now.
+    lateness does not depend on the other sources. Elements with keys before `greatest` are all there. `live`: its elements come
+    while it is read. One that is too far `ahead` keeps its place likewise: it will be dropped, and those behind it are not to wait
+    for its time. With a `clock` none has a later place than now.
 
     `_polled` and `_taken` count elements; `_positions`: the position after each poll whose elements have not all been taken, with
     their count; `_reached`: the last position up to which all have been taken; `_processed`: that of those which were
@@ -38,6 +41,7 @@ class _MergedSource:
         self._guard = None if ahead is None or clock is not None else AheadGuard(ahead)
         self._clock = clock
         self.had_nothing = self.caught_up = False
+        self.live = not isinstance(source, BatchSource) or source.live
         self.pending: list[ElementBatch] = []
         self.greatest = _BEFORE_ALL
         self.ended = False
@@ -55,9 +59,11 @@ class _MergedSource:
         """Does the source keep back elements of before `time`?"""
         return self.partitions is not None and self.partitions.holds_before(time)
 
-    def has_before(self, time: int) -> bool:
-        """Are there elements of before `time` that were not taken?"""
-        return self.keeps_before(time) or bool(len(self.keys) and self.keys.item(0) < time)
+    def is_behind(self, time: int) -> bool:
+        """May elements before `time` follow those that were taken?"""
+        if not (self.caught_up or self.ended) or self.keeps_before(time):
+            return True
+        return bool(len(self.keys) and self.keys.item(0) < time)
 
     def read(self) -> None:
         """Poll one more batch."""
@@ -112,16 +118,45 @@ class _MergedSource:
 class TimeMerge:
     """Iterates over the elements of all sources in one order, in batches; an empty one where nothing comes for now.
 
-    `ahead`: as of `AheadGuard`. `clock`: elements that are ahead of it hold up no others.
+    `ahead`: as of `AheadGuard`. `clock`: elements that are ahead of it hold up no others. While `parting` is set, elements of live
+    sources are returned as they come, those of each source in its order, and whoever takes them has to wait for the others:
+    `frontiers` says how far each is, and `before` how far it was before the batch. `streams`: the numbers of the sources' streams,
+    for these. `parted`: elements of earlier sources of these streams have been taken so already.
     """
 
-    def __init__(self, sources: Sequence[Source], ahead: int | None = None, clock: WallClock | None = None) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        ahead: int | None = None,
+        clock: WallClock | None = None,
+        streams: Sequence[int] = (),
+        *,
+        parted: bool = False,
+    ) -> None:
         self._clock = clock
         self._sources = [_MergedSource(source, ahead, clock) for source in sources]
+        self._streams = streams
+        self.parted = parted
+        self.parting = False
+        self.before: dict[int, int] = {}
 
-    def caught_up(self, time: int) -> bool:
-        """Has each source that has not ended had nothing in this round, and have all elements before `time` been returned?"""
-        return all((source.caught_up or source.ended) and not source.has_before(time) for source in self._sources)
+    def frontiers(self) -> dict[int, int]:
+        """By stream, an instant before which all its elements have been returned; none as long as all come in one order of time.
+
+        For streams that are idle or have ended it is `AFTER_ALL`.
+        """
+        if not self.parted:
+            return {}
+        return {
+            stream: AFTER_ALL if source.ended or source.idle else source.greatest
+            for stream, source in zip(self._streams, self._sources, strict=True)
+        }
+
+    def behind(self, time: int) -> frozenset[int]:
+        """The streams of which elements before `time` may follow: in this round their sources had some, or were not asked."""
+        pairs = zip(self._streams, self._sources, strict=True)
+        found = frozenset(stream for stream, source in pairs if source.is_behind(time))
+        return found if self.parted or not found else frozenset(self._streams)
 
     def advance(self, time: int) -> None:
         """The sources that have caught up have no element before `time`: others do not wait for them."""
@@ -141,18 +176,31 @@ class TimeMerge:
 
     def __iter__(self) -> Iterator[ElementBatch]:
         while unfinished := [source for source in self._sources if not source.ended]:
-            lowest = min([source.greatest for source in unfinished if not source.idle], default=_BEFORE_ALL)
-            for source in unfinished:
-                # With a clock, one that had nothing is asked again: only those that are asked in this round have caught up.
-                asked_again = source.caught_up and self._clock is not None
-                source.had_nothing = source.caught_up = False
-                if source.idle or source.greatest == lowest or asked_again:
-                    source.read()
-            frontiers = [source.greatest for source in self._sources if not source.ended and not source.idle]
-            # A single source has nothing to wait for.
-            merged = self._merge(min(frontiers) if frontiers and len(self._sources) > 1 else None)
+            self.parted = self.parted or (self.parting and any(source.live for source in unfinished))
+            self.before = self.frontiers()
+            self._ask(unfinished)
+            merged = self._merge(None if self.parted and self.parting else self._frontier())
             if len(merged) or any(source.had_nothing for source in unfinished):
                 yield merged
+
+    def _ask(self, unfinished: Sequence[_MergedSource]) -> None:
+        """Poll the sources that hold up others, or may have had elements meanwhile."""
+        lowest = min([source.greatest for source in unfinished if not source.idle], default=_BEFORE_ALL)
+        # Those that are behind have nothing: whoever does not wait for them can have more of the others.
+        stuck = all(source.had_nothing for source in unfinished if source.greatest == lowest)
+        for source in unfinished:
+            # With a clock, one that had nothing is asked again: only those that are asked in this round have caught up.
+            asked_again = source.caught_up and self._clock is not None
+            parted = self.parted and self.parting and (source.live or stuck)
+            source.had_nothing = source.caught_up = False
+            if source.idle or source.greatest == lowest or asked_again or parted:
+                source.read()
+
+    def _frontier(self) -> int | None:
+        """No source that others wait for has elements before this instant that were not read; None: nothing is waited for."""
+        frontiers = [source.greatest for source in self._sources if not source.ended and not source.idle]
+        # A single source has nothing to wait for.
+        return min(frontiers) if frontiers and len(self._sources) > 1 else None
 
     def mark_processed(self) -> None:
         """The elements of all batches that this has returned have been processed, and may be committed."""

@@ -45,8 +45,11 @@ class Inputs:
     def advanced(self, time: int) -> None:
         """No element before this time will come."""
 
-    def followed(self, time: int) -> None:
+    def followed(self, time: int, behind: frozenset[int]) -> None:
         """Time goes on with the clock; see `LocalRunner.follow`."""
+
+    def held(self, frontiers: Mapping[int, int]) -> None:
+        """Elements of sources are no longer in one order of time; see `LocalRunner.hold`."""
 
     def finished(self, until: int | None, *, ended: bool) -> None:
         """The sources have ended; see `LocalRunner.finish`. `ended`: nothing can follow."""

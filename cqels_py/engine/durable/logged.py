@@ -149,8 +149,11 @@ class LoggedInputs(Inputs):
     def advanced(self, time: int) -> None:
         self._append(Kind.ADVANCE, json.dumps(time).encode())
 
-    def followed(self, time: int) -> None:
-        self._append(Kind.FOLLOW, json.dumps(time).encode())
+    def followed(self, time: int, behind: frozenset[int]) -> None:
+        self._append(Kind.FOLLOW, json.dumps([time, sorted(behind)]).encode())
+
+    def held(self, frontiers: Mapping[int, int]) -> None:
+        self._append(Kind.HOLD, json.dumps([*frontiers.items()]).encode())
 
     def finished(self, until: int | None, *, ended: bool) -> None:
         self._append(Kind.FINISH, json.dumps({"until": until, "ended": ended}).encode())

@@ -33,9 +33,10 @@ class Kind(IntEnum):
     FOLLOW = 9
     RUN = 10
     READ = 11
+    HOLD = 12
 
 
-STEPS = (Kind.ELEMENTS, Kind.WAITING, Kind.ADVANCE, Kind.FINISH, Kind.STATIC, Kind.FOLLOW, Kind.READ)
+STEPS = (Kind.ELEMENTS, Kind.WAITING, Kind.ADVANCE, Kind.FINISH, Kind.STATIC, Kind.FOLLOW, Kind.READ, Kind.HOLD)
 """Those that are a step of the runner."""
 
 

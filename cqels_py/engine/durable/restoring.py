@@ -93,8 +93,13 @@ class Restoring:
                 time = json.loads(bytes(content))
                 self._step(lambda: engine._runner.advance(time))
             case Kind.FOLLOW:
-                time = json.loads(bytes(content))
-                self._step(lambda: engine._runner.follow(time))
+                found = json.loads(bytes(content))
+                # Once it was the time alone.
+                time, behind = found if isinstance(found, list) else (found, ())
+                self._step(lambda: engine._runner.follow(time, behind))
+            case Kind.HOLD:
+                frontiers = dict(json.loads(bytes(content)))
+                self._step(lambda: engine._runner.hold(frontiers))
             case Kind.FINISH:
                 given = json.loads(bytes(content))
                 self._step(lambda: engine._runner.finish(given["until"]))
