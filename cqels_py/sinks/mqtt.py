@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import time
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from cqels_py.connections.location import Location
 from cqels_py.connections.mqtt import Broker, disconnected, is_refused
 from cqels_py.errors import RunError, UsageError
 from cqels_py.formats.values import columns_of_values
-from cqels_py.sinks.files import open_sink
+from cqels_py.sinks.json_bodies import JsonBodies
 from cqels_py.sinks.protocol import SinkOpening
 from cqels_py.suggestions import unknown
 
@@ -72,10 +71,7 @@ class MqttSink:
         self._to = to
         self._opening = opening
         self._names = [name for name in opening.variables if f"{{{name}}}" in to.topic]
-        self._file = io.StringIO()
-        self._lines = open_sink(
-            "json", self._file, dictionary=opening.dictionary, form=opening.form, variables=opening.variables
-        )
+        self._bodies = JsonBodies(opening)
         # `_published` is written by the engine's thread alone, `_confirmed` by paho's alone.
         self._published = self._confirmed = 0
         self._failure: RunError | None = None
@@ -93,14 +89,7 @@ class MqttSink:
 
     def write(self, batch: ResultBatch) -> None:
         """Publish each result."""
-        if not len(batch):
-            return
-        self._lines.write(batch)
-        self._lines.flush()
-        bodies = self._file.getvalue().removesuffix("\n").split("\n")
-        self._file.seek(0)
-        self._file.truncate()
-        for topic, body in zip(self._topics(batch), bodies, strict=True):
+        for topic, body in zip(self._topics(batch), self._bodies.of(batch), strict=True):
             self._publish(topic, body)
 
     def flush(self) -> None:

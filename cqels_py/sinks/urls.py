@@ -11,6 +11,7 @@ from cqels_py.sinks.protocol import SinkConnector
 _BUILT_IN = {
     "http": "cqels_py.sinks.webhook:webhook_sink",
     "https": "cqels_py.sinks.webhook:webhook_sink",
+    "kafka": "cqels_py.sinks.kafka:kafka_sink",
     "mqtt": "cqels_py.sinks.mqtt:mqtt_sink",
     "mqtts": "cqels_py.sinks.mqtt:mqtt_sink",
     "postgres": "cqels_py.sinks.postgresql:postgresql_sink",

@@ -238,10 +238,38 @@ class KafkaCluster:
         return f"kafka://{self.servers}"
 
     def put(self, topic: str, *bodies: str | bytes | None, partition: int = 0, time: int = 0) -> None:
-        """Add records to a partition, and wait until the cluster has them. `time`: milliseconds since the epoch; 0: now."""
+        """Add records to a partition of a topic, which is made if it is new, and wait until the cluster has them.
+
+        `time`: milliseconds since the epoch; 0: now.
+        """
+        self._producer.list_topics(topic, timeout=10)
         for body in bodies:
             self._producer.produce(topic, body, partition=partition, timestamp=time)
         assert self._producer.flush(10) == 0
+
+    def records(self, topic: str) -> list[Any]:
+        """All records of a topic, by partition."""
+        from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+        settings = {
+            "bootstrap.servers": self.servers,
+            "group.id": "tests",
+            "enable.partition.eof": True,
+            "log_level": 0,
+        }
+        consumer = Consumer(settings)
+        waiting = set(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+        consumer.assign([TopicPartition(topic, number, 0) for number in waiting])
+        found = []
+        while waiting:
+            record = consumer.poll(10)
+            assert record is not None
+            if record.error() is None:
+                found.append(record)
+            elif record.error().code() == KafkaError._PARTITION_EOF:
+                waiting.discard(record.partition())
+        consumer.close()
+        return sorted(found, key=lambda record: record.partition())
 
     def stop(self) -> None:
         """Its brokers are gone, and do not come back."""
