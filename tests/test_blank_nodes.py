@@ -179,7 +179,7 @@ def test_a_stream_of_labels_is_not_remembered() -> None:
     """Ids of blank nodes come from document and label alone: nothing is kept of those that have left the windows."""
     engine = Engine()
     query = engine.register(f"SELECT ?v {{ STREAM <{A}> [COUNT 10] {{ ?n <http://ex.org/v> ?v }} }}")
-    query.subscribe_batches(lambda batch: None)
+    query.subscribe_batches(lambda batch: None, ids=True)
     rows = [(t, f"_:n{t}", V, "<http://ex.org/x>") for t in range(20_000)]
     engine.push_batch(A, table(rows[:10_000]), document="d")
     terms = len(engine.dictionary)

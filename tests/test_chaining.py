@@ -377,7 +377,7 @@ def test_of_a_query_that_feeds_others_the_last_results_wait() -> None:
     )
     second = engine.register(f"PREFIX : <{EX}> SELECT ?v {{ STREAM :o [NOW] {{ ?s :x ?v }} }}")
     taken: list[int] = []
-    second.subscribe_batches(lambda batch: taken.append(len(batch)))
+    second.subscribe_batches(lambda batch: taken.append(len(batch)), ids=True)
     rows = MOST_OF_A_FEED + 5_000
     engine.push_batch(
         EX + "s",

@@ -109,7 +109,7 @@ def test_results_are_graphs() -> None:
         variables=query.variables,
         template=query.template,
     )
-    query.subscribe_batches(sink.write)
+    query.subscribe_batches(sink.write, ids=True)
     engine.push(str(S), list(ELEMENTS[0].triples), time=0)
     assert file.getvalue().count("<urn:cqels:result:0>") == 3
 

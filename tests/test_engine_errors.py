@@ -415,7 +415,7 @@ def test_a_subscriber_is_a_function(engine: Engine) -> None:
     with pytest.raises(UsageError, match="the callback is a function of a Result, not 5"):
         query.subscribe(5)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="the callback is a function of a ResultBatch, not 5"):
-        query.subscribe_batches(5)  # type: ignore[arg-type]
+        query.subscribe_batches(5, ids=True)  # type: ignore[arg-type]
     engine.push(STREAM, [GOOD], time=1)
     assert len(list(query.results())) == 1
 
@@ -526,7 +526,7 @@ def test_a_batch_kept_for_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) 
     engine = Engine()
     query = engine.register(f"{PREFIX} SELECT ?x WHERE {{ STREAM :s [COUNT 1] {{ ?x :v ?y }} }}")
     kept: list[Any] = []
-    query.subscribe_batches(kept.append)
+    query.subscribe_batches(kept.append, ids=True)
     for i in range(500):
         engine.push(f"{EX}s", [(f"<{EX}{'long' * 8}{i}>", f"<{EX}v>", '"1"')], time=i)
     with pytest.raises(UsageError, match=r"released.*decode a batch.* in the callback"):

@@ -297,7 +297,7 @@ def test_what_a_subscriber_decodes_stays_known_while_another_thread_releases_ter
         assert go_on.wait(WAITED)
         found.extend(engine.dictionary.decode(batch.columns[0]))
 
-    query.subscribe_batches(decode)
+    query.subscribe_batches(decode, ids=True)
 
     def push() -> None:
         assert at_work.wait(WAITED)

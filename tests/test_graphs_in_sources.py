@@ -317,7 +317,7 @@ def test_invalid_graph_names_in_tables_are_refused_where_graphs_are_needed() -> 
 def test_names_of_graphs_are_released_with_their_elements() -> None:
     engine = cqels_py.Engine()
     query = engine.register(text_of("[COUNT 10] { GRAPH ?g { ?s :p ?o } }"))
-    query.subscribe_batches(lambda batch: None)
+    query.subscribe_batches(lambda batch: None, ids=True)
     for start in range(0, 400_000, 40_000):
         n = 40_000
         names = [f"<{EX}g{i}>" for i in range(start, start + n)]

@@ -285,7 +285,7 @@ def test_results_that_wait_can_be_reported_too() -> None:
     queries = [engine.register(VALUES) for _ in range(2)]
     engine.push_batch(STREAM, table(ROWS[:3]))
     queries[0].subscribe(picky, on_error="report")
-    queries[1].subscribe_batches(lambda batch: fail(ValueError), on_error="report")
+    queries[1].subscribe_batches(lambda batch: fail(ValueError), on_error="report", ids=True)
     assert engine.statistics.subscriber_errors == 4
     engine.push(STREAM, [texts("a", 4)], time=7)
     assert engine.statistics.subscriber_errors == 5

@@ -102,7 +102,7 @@ def pushed(text: str, **options: bool) -> tuple[cqels.Engine, list[ResultBatch]]
     """An engine after two arrivals, of which the second has all the results, and the delivered batches."""
     engine = cqels.Engine()
     batches: list[ResultBatch] = []
-    engine.register(text, **options).subscribe_batches(batches.append)
+    engine.register(text, **options).subscribe_batches(batches.append, ids=True)
     engine.push(f"{EX}left", [(f"<{EX}l{i}>", f"<{EX}p>", f"<{EX}x>") for i in range(LEFT)], time=1_000_000)
     engine.push(f"{EX}right", [(f"<{EX}r{i}>", f"<{EX}q>", f"<{EX}x>") for i in range(RIGHT)], time=2_000_000)
     return engine, batches
@@ -148,7 +148,7 @@ def test_other_operators_hand_on_blocks_too(modified: str, monkeypatch: pytest.M
     batches: list[ResultBatch] = []
     query = engine.register(f"PREFIX : <{EX}>\n" + modified % patterns, static=static)
     sizes.clear()
-    query.subscribe_batches(batches.append)
+    query.subscribe_batches(batches.append, ids=True)
     engine.push(f"{EX}left", [(f"<{EX}l{i}>", f"<{EX}p>", f"<{EX}x>") for i in range(LEFT)], time=1_000_000)
     sizes.clear()
     engine.push(f"{EX}right", [(f"<{EX}r{i}>", f"<{EX}q>", f"<{EX}x>") for i in range(RIGHT)], time=2_000_000)

@@ -78,7 +78,7 @@ def from_file(count: int, rounds: int) -> Case:
     with written(count, _SENSORS) as path:
         for _ in range(rounds):
             engine, query = engine_with(changelog=False)
-            query.subscribe_batches(lambda batch: None)
+            query.subscribe_batches(lambda batch: None, ids=True)
             started = time.perf_counter()
             engine.run({STREAM: str(path)}, maps={STREAM: cqels.Mapping.of(MAPPING)}, threads=1)
             rates.append(count / (time.perf_counter() - started))
@@ -183,7 +183,7 @@ def _consumed(url: str, count: int, chunk: int, producer: subprocess.Popen[bytes
 def _published_into(broker: MqttBroker, path: Path, count: int) -> float:
     """Publish the messages into an engine; returns the publisher's CPU time in seconds."""
     engine, query = engine_with(changelog=False)
-    query.subscribe_batches(lambda batch: None)
+    query.subscribe_batches(lambda batch: None, ids=True)
     # The session begins before the first message.
     url = f"{broker.url}/readings?client=bench"
     source_of(url).open(Opening(stream=STREAM, number=0, dictionary=engine.dictionary)).close()

@@ -80,7 +80,7 @@ class Engine(Contender[Any]):
         self.engine = cqels.Engine()
         query = self.engine.register(question.continuous(step, whole=self.whole), changelog=not self.whole)
         self._found: list[ResultBatch] = []
-        query.subscribe_batches(self._found.append)
+        query.subscribe_batches(self._found.append, ids=True)
 
     def prepare(self, first: int, count: int) -> Any:
         return table(first, count, self._properties)

@@ -170,7 +170,7 @@ def throughput(folder: Path, observations: int) -> dict[str, int]:
     for mode in ("none", "off", "sync"):
         options: dict[str, Any] = {} if mode == "none" else {"checkpoint": folder / mode, "durable": mode}
         engine = cqels.Engine(**options)
-        engine.register(SOAK % "100s", name="q").subscribe_batches(lambda batch: None)
+        engine.register(SOAK % "100s", name="q").subscribe_batches(lambda batch: None, ids=True)
         engine.push_batch(STREAM, tables[0])
         started = time.perf_counter()
         for each in tables[1:]:
@@ -185,7 +185,7 @@ def recovery(folder: Path, mappings: int) -> dict[str, float]:
     """Seconds of a snapshot of a window of so many mappings, its megabytes, and seconds until a new engine goes on from there."""
     text = f"PREFIX : <{OBSERVATIONS}> SELECT * {{ STREAM <{STREAM}> [RANGE 100000s] {{ ?o :sensor ?s . ?o :result ?r }} }}"
     engine = cqels.Engine(checkpoint=folder, durable="off")
-    engine.register(text, name="q").subscribe_batches(lambda batch: None)
+    engine.register(text, name="q").subscribe_batches(lambda batch: None, ids=True)
     block = min(mappings, 5 * _TABLE)
     for first in range(0, mappings, block):
         engine.push_batch(STREAM, table(first, block, PROPERTIES))

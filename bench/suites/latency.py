@@ -73,7 +73,7 @@ class Runner:
         if case.subscriber == "decoded":
             query.subscribe(lambda result: self._count(1))
         else:
-            query.subscribe_batches(lambda batch: self._count(len(batch)))
+            query.subscribe_batches(lambda batch: self._count(len(batch)), ids=True)
         self._elements = elements(len(query.streams))
         self._way = case.way
         for push in self.pushes(warm):

@@ -98,7 +98,7 @@ def measure(case: Case, *, rounds: int, filled: int) -> None:
         results += len(batch)  # type: ignore[arg-type]
 
     for i in range(case.queries):
-        engine.register(f"PREFIX : <http://ex.org/>\n{text(i)}").subscribe_batches(count)
+        engine.register(f"PREFIX : <http://ex.org/>\n{text(i)}").subscribe_batches(count, ids=True)
     stream = _Stream(properties)
     engine.push_batch(_STREAM, stream.table(filled))
     for push in stream.pushes(engine, case.way, 3):

@@ -58,7 +58,7 @@ def pushed(engine: cqels.Engine, rate: int, seconds: float, phase: str, register
     delays: list[float] = []
     due = [0.0]
     query = engine.register(_PREFIX + _RUNNING)
-    query.subscribe_batches(lambda batch: delays.append(time.perf_counter() - due[0]))
+    query.subscribe_batches(lambda batch: delays.append(time.perf_counter() - due[0]), ids=True)
     start, event_time = time.perf_counter(), (engine.statistics.event_time or 0) + 1_000_000
     for i in range(int(rate * seconds)):
         due[0] = start + i / rate

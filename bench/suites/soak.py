@@ -75,7 +75,7 @@ def soak(triples: int, window: str) -> Iterator[Sample]:
     """The run, sample by sample."""
     engine = cqels.Engine()
     query = engine.register(QUERY % window)
-    query.subscribe_batches(lambda batch: None)
+    query.subscribe_batches(lambda batch: None, ids=True)
     observations = triples // len(PROPERTIES)
     started = time.perf_counter()
     for first in range(0, observations, _BLOCK):

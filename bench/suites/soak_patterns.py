@@ -66,7 +66,7 @@ def soak(elements: int, window: str, matches: Matches, *, guarantee: bool) -> It
     """The run, sample by sample; `triples` are those of its elements."""
     engine = cqels.Engine()
     query = engine.register((TWO_KEYS if guarantee else QUERY).replace("WINDOW", window), guarantee=guarantee)
-    query.subscribe_batches(matches.take)
+    query.subscribe_batches(matches.take, ids=True)
     properties = PROPERTIES if guarantee else PROPERTIES[:2]
     started = time.perf_counter()
     for first in range(0, elements, _BLOCK):

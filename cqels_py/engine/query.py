@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cqels_py.analysis.memory import MemoryVerdict
 from cqels_py.batches.elements import Ids
@@ -16,6 +15,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import CompiledQuery
 from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
 from cqels_py.engine.result import Result, decoded
+from cqels_py.engine.typed_results import SIGN, TIME, Schema, TypedResults, as_pandas, as_polars
 from cqels_py.engine.url_sinks import close_sink, opened_sink
 from cqels_py.engine.waiting import WaitingResults
 from cqels_py.errors import RunError, UsageError
@@ -23,7 +23,10 @@ from cqels_py.formats.scopes import explained
 from cqels_py.sinks.protocol import Sink
 from cqels_py.sinks.urls import sink_of
 from cqels_py.sources.static import StaticSource
-from cqels_py.validation import check_callable, whole
+from cqels_py.validation import check_callable, check_flag, whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Kind = TypeVar("Kind")
 
@@ -75,6 +78,7 @@ class Query:
         self._dataflow: Dataflow | None = dataflow
         self._explanation = ""
         self._waiting = WaitingResults(self._decode, host._max_waiting, host._overfull)
+        self._typed = TypedResults(self.variables, host.dictionary)
         self.delivery = Delivery(host._pending, self._waiting.add)
         self._opened: list[Sink] = []
 
@@ -165,14 +169,32 @@ class Query:
         else:
             self._add(each, iter(self._kept_from(first)), each)
 
-    def subscribe_batches(self, callback: Callable[[ResultBatch], object], *, on_error: str = "raise") -> None:
-        """Call back with the results in columns of ids, as `subscribe` does: the fast way out.
+    def subscribe_batches(
+        self,
+        callback: Callable[[Any], object],
+        *,
+        ids: bool = False,
+        on_error: str = "raise",
+        schema: Schema | None = None,
+        time_column: str = TIME,
+        sign_column: str = SIGN,
+    ) -> None:
+        """Call back with the results as Arrow tables, as of `to_arrow`; otherwise as `subscribe` does.
 
-        The engine's `dictionary` decodes the ids, in the callback.
+        `ids`: with a `ResultBatch`, whose columns are ids of terms, instead: the fastest way out. The engine's `dictionary` decodes
+        them, in the callback: afterwards a term may be released, and its id means nothing any more.
+
+        >>> query.subscribe_batches(lambda table: print(table.num_rows))  # doctest: +SKIP
         """
-        callback = self._checked(callback, "a ResultBatch", on_error)
+        check_flag(ids, "ids")
+        call = self._checked(callback, "a ResultBatch" if ids else "an Arrow table", on_error)
+        shape = None if ids else self._typed.shape(schema, time_column, sign_column)
+
         # Two subscriptions of one function are different ones.
-        self._add(partial(callback), self._waiting.batches(), callback)
+        def each(batch: ResultBatch) -> None:
+            call(batch if shape is None else self._typed.table([batch], shape))
+
+        self._add(each, self._waiting.batches(), each)
 
     def write_to(self, sink: Sink | str) -> None:
         """Write all results to a sink: those that wait now, and all from now on.
@@ -193,9 +215,35 @@ class Query:
 
         Of a CONSTRUCT query that other queries read, only the last 65,536 wait; `dropped` counts the others.
         """
-        if self.delivery.subscribers:
-            raise UsageError("the results of this query go to its subscribers: use either subscribe() or results()")
+        self._check_taken()
         return self._waiting.results()
+
+    def to_arrow(self, *, schema: Schema | None = None, time_column: str = TIME, sign_column: str = SIGN) -> pa.Table:
+        """The results since the last call as an Arrow table: their times and signs, and a typed column for each variable.
+
+        A column is of the type of this call's values: int64, double, decimal, bool, timestamp, date, or text (IRIs without
+        brackets, integers beyond 64 bits). If they are of several types it is text, beside a column `…_datatype`. `schema` fixes
+        types, such as {"x": "int64"}: a value that they have no place for is null, and counted in `misfits`. UsageError for a
+        variable that is called as one of the other columns, and if the query has subscribers.
+
+        >>> query.to_arrow(schema={"t": "float64"})  # doctest: +SKIP
+        """
+        self._check_taken()
+        shape = self._typed.shape(schema, time_column, sign_column)
+        return self._waiting.take(lambda batches: self._typed.table(batches, shape))
+
+    def to_polars(self, **how: Any) -> Any:
+        """The results since the last call as a data frame of Polars; see `to_arrow`."""
+        return as_polars(self.to_arrow(**how))
+
+    def to_pandas(self, **how: Any) -> Any:
+        """The results since the last call as a data frame of pandas; see `to_arrow`."""
+        return as_pandas(self.to_arrow(**how))
+
+    @property
+    def misfits(self) -> dict[str, int]:
+        """By variable, how many values a `schema` had no place for."""
+        return dict(self._typed.misfits)
 
     def explain(self, format: str = "text") -> str:
         """The plan as text: windows, probing, indexes, the state of each operator; and the scope of blank nodes.
@@ -268,6 +316,11 @@ class Query:
                 f"from_number={first}: results before number {earliest} are no longer kept; subscribe with from_number={earliest}"
             )
         return kept
+
+    def _check_taken(self) -> None:
+        """UsageError if there is nothing to take, because subscribers get all."""
+        if self.delivery.subscribers:
+            raise UsageError("the results of this query go to its subscribers: use either subscribe() or results()")
 
     def _decode(self, batch: ResultBatch) -> Iterable[Result]:
         return decoded(batch, self._host.dictionary, self.form)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch, detached, last_rows
 from cqels_py.engine.result import Result
 
+Taken = TypeVar("Taken")
 MOST_WAITING = 1_000_000
 """The default number of results of a query that may wait; with more, the engine accepts no more elements."""
 MOST_OF_A_FEED = 1 << 16
@@ -71,6 +73,19 @@ class WaitingResults:
         """The results one by one, also those that are added meanwhile."""
         while (result := self._next()) is not None:
             yield result
+
+    def take(self, read: Callable[[Sequence[ResultBatch]], Taken]) -> Taken:
+        """What `read` makes of all results, which are taken if it raises nothing."""
+        with self._lock:
+            waiting = list(self._batches)
+            if self._begun:
+                waiting[0] = last_rows(waiting[0], len(self._begun))
+            found = read(waiting)
+            self._batches.clear()
+            self._begun.clear()
+            self._count = 0
+            self._overfull.discard(self)
+            return found
 
     def batches(self) -> Iterator[ResultBatch]:
         """The results in batches, also those that are added meanwhile."""

@@ -68,7 +68,7 @@ class _Run:
     def __init__(self, *, counted: bool) -> None:
         self.engine = Engine()
         self.query = self.engine.register(compile_query(QUERY, without=() if counted else ("count_events",)))
-        self.query.subscribe_batches(self._take)
+        self.query.subscribe_batches(self._take, ids=True)
         self.totals: dict[str, str] = {}
 
     def _take(self, batch: ResultBatch) -> None:

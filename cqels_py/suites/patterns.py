@@ -169,7 +169,7 @@ class _Counter:
         self.engine = Engine()
         self.query: Query = self.engine.register(case.text(window))
         self.results = 0
-        self.query.subscribe_batches(self.take)
+        self.query.subscribe_batches(self.take, ids=True)
 
     def take(self, batch: ResultBatch) -> None:
         self.results += len(batch)

@@ -204,7 +204,7 @@ def _from_texts(query: str, facts: Facts) -> tuple[float, int]:
         results += len(batch.time)
 
     static = "".join(f"{s} {p} {o} .\n" for s, p, o in facts.static).encode()
-    engine.register(query, static=static).subscribe_batches(count)
+    engine.register(query, static=static).subscribe_batches(count, ids=True)
     table = facts.table()
     began = time.perf_counter()
     engine.push_batch(STREAM, table)

@@ -67,7 +67,7 @@ class LocalRun:
         self.dictionary = self._engine.dictionary
 
     def run(self, take: Take, look: Look, *, thin: int = 1) -> Statistics:
-        self._query.subscribe_batches(take)
+        self._query.subscribe_batches(take, ids=True)
         files: dict[str, str] = {iri: self._task.streams[iri] for iri in self.plan.streams}
         thinned = dict(zip(files, sources(self._task, self.plan, self.dictionary, thin), strict=True))
         try:

@@ -162,7 +162,7 @@ def sizes(text: str, elements: int, *after: int) -> list[int]:
     """Bytes of the query's state after so many elements of the adversarial stream."""
     engine = cqels.Engine(batch=BATCH)
     query = engine.register(text)
-    query.subscribe_batches(lambda batch: None)
+    query.subscribe_batches(lambda batch: None, ids=True)
     found = []
     for number in range(1, elements + 1):
         new, old = f"<http://ex.org/n{number}>", f"<http://ex.org/x{number % 3}>"

@@ -114,7 +114,7 @@ def test_every_subscriber_gets_every_result() -> None:
     batches: list[ResultBatch] = []
     query.subscribe(one.append)
     query.subscribe(other.append)
-    query.subscribe_batches(batches.append)
+    query.subscribe_batches(batches.append, ids=True)
     engine.push(STREAM, [texts("a", 1)], time=1)
     assert one == other == [Result(1, 1, {"s": URIRef(EX + "a"), "v": Literal(1)})]
     assert [engine.dictionary.decode(column) for column in batches[0].columns] == [[iri("a")], [f'"1"^^{INTEGER}']]
@@ -145,7 +145,7 @@ def test_what_waits_comes_in_batches_too(taken: int) -> None:
     for _ in range(taken):
         next(query.results())
     batches: list[ResultBatch] = []
-    query.subscribe_batches(batches.append)
+    query.subscribe_batches(batches.append, ids=True)
     engine.push(STREAM, [texts("z", 5)], time=8)
     found = [name for batch in batches for name in engine.dictionary.decode(batch.columns[0])]
     assert found == [iri(name) for name in ["a", "b", "c", "a", "z"][taken:]]
@@ -570,7 +570,7 @@ def test_a_query_that_has_left_feeds_no_other() -> None:
         "WHERE { WINDOW :w { ?s :v ?v } }"
     )
     reading = engine.register(PREFIX + "SELECT (COUNT(*) AS ?n) { STREAM :t [ALL] { ?s :v ?v } }")
-    feeding.subscribe_batches(lambda _: engine.unregister(feeding))
+    feeding.subscribe_batches(lambda _: engine.unregister(feeding), ids=True)
     engine.push_batch(STREAM, table([(time * 1_000_000, f"x{time}", time) for time in range(200)]))
     last = [int(result.bindings["n"]) for result in reading.results()][-1]
     assert 1 < last < 10_000

@@ -54,7 +54,7 @@ def test_memory_of_bounded_queries_does_not_change_by_a_byte():
 def sizes_of(text, value):
     engine = cqels.Engine()
     query = engine.register(text, static=[list(STATIC.default)])
-    query.subscribe_batches(lambda batch: None)
+    query.subscribe_batches(lambda batch: None, ids=True)
     sizes = []
     for n in range(500):
         number = value(n) if n % 3 else n // 3 % 7

@@ -49,7 +49,7 @@ def run(case: Case, text: str, batch: int | None, *, graphs: bool = False) -> De
         engine.connect(query, _BUILT)
         query, names = engine.register(_compiled(_COPY, False)), ["s", "p", "o"]
     delivered = Delivered()
-    query.subscribe_batches(lambda found: delivered.rows.extend(_rows(found, names, engine.dictionary)))
+    query.subscribe_batches(lambda found: delivered.rows.extend(_rows(found, names, engine.dictionary)), ids=True)
     streams = {window.stream for window in case.windows}
     timed = {window.stream for window in case.windows if window.timed}
     for element in case.elements:

@@ -132,7 +132,7 @@ def released_term() -> str:
     """a batch that is kept until its terms are released."""
     engine = Engine()
     kept = []
-    engine.register(_QUERY).subscribe_batches(kept.append)
+    engine.register(_QUERY).subscribe_batches(kept.append, ids=True)
     for i in range(150_000):
         engine.push(f"{EX}s", [(iri(f"subject-of-some-length-{i}"), iri("p"), iri("o"))], time=i)
     try:

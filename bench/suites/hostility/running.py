@@ -46,7 +46,7 @@ class Answers:
         self.count = 0
         self.state = "registered"
         self._time = 0
-        query.subscribe_batches(self._take)
+        query.subscribe_batches(self._take, ids=True)
 
     def _take(self, batch: Any) -> None:
         self.count += len(batch)

@@ -76,7 +76,7 @@ def locally(batches: Sequence[Sequence[Path]], query: str) -> Taken:
         nonlocal results
         results += solution_rows(batch, engine.dictionary, asked.variables).num_rows
 
-    asked.subscribe_batches(take)
+    asked.subscribe_batches(take, ids=True)
     seconds = []
     for files in batches:
         started = time.perf_counter()
