@@ -20,7 +20,7 @@ _STAND_IN = "\x00"
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """n terms, null for unbound. `lexical`: without quotes, brackets and escapes. `datatypes`: IRIs, "@en" for a text with a language,
+    """n terms, null for unbound. `lexical`: without quotes, brackets and escapes. `datatypes`: IRIs, "@en" for texts with a language,
     "iri" or "blank" for nodes."""
 
     lexical: pa.Array
