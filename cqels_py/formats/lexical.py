@@ -20,8 +20,10 @@ _STAND_IN = "\x00"
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """n terms, null for unbound. `lexical`: without quotes, brackets and escapes. `datatypes`: IRIs, "@en" for texts with a language,
-    "iri" or "blank" for nodes."""
+    """n terms, null for unbound.
+
+    `lexical`: without quotes, brackets and escapes. `datatypes`: IRIs, "@en" for texts with a language, "iri" or "blank" for nodes.
+    """
 
     lexical: pa.Array
     datatypes: pa.Array
