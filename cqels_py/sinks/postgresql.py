@@ -18,8 +18,9 @@ from cqels_py.connections.schemes import needed
 from cqels_py.errors import RunError, UsageError
 from cqels_py.formats.values import columns_of_values
 from cqels_py.functions.dates import instant_text
-from cqels_py.sinks.postgresql_table import Held, Row, Table
+from cqels_py.sinks.postgresql_table import Held, Table
 from cqels_py.sinks.protocol import SinkOpening
+from cqels_py.sinks.table_changes import Row
 
 APPEND, UPSERT = "append", "upsert"
 _MOST_ROWS = 100_000

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from cqels_py.errors import UsageError
 from cqels_py.sinks.protocol import SinkOpening
+from cqels_py.sinks.table_changes import Row, last_by_key, net_counts
 
 PROGRESS = "_cqels_progress"
 COUNT, KEEP, NULLS = "_count", "_keep", "_nulls"
@@ -16,7 +16,6 @@ COUNT, KEEP, NULLS = "_count", "_keep", "_nulls"
 _ADDED = ("_number", "_time", "_sign")
 _CHANGES = "_cqels_changes"
 _LEAST_VERSION = 150_000
-Row: TypeAlias = tuple[Any, ...]
 
 
 class TableNames(Protocol):
@@ -166,20 +165,18 @@ class Table:
 
     def changes(self, rows: Sequence[Row]) -> list[Row]:
         """The changes of the answer that results make in all: rows with what their last column or two say."""
-        net: Counter[Row] = Counter()
-        for row in rows:
-            net[row[3:]] += row[2]
         if not self._key:
-            return [(*values, count) for values, count in net.items() if count]
+            return [(*values, count) for values, count in net_counts(rows).items()]
         places = [self._variables.index(name) for name in self._key]
-        found: dict[Row, Row] = {}
-        for values, count in net.items():
-            key = tuple(values[place] for place in places)
-            if count > 0:
-                found[key] = (*values, True, None in key)
-            elif count < 0:
-                found.setdefault(key, (*values, False, None in key))
-        return list(found.values())
+        return [
+            (*row, True, None in key) if row is not None else (*self._only(key), False, None in key)
+            for key, row in last_by_key(rows, places).items()
+        ]
+
+    def _only(self, key: Row) -> Row:
+        """A row of which only the key is known."""
+        values = dict(zip(self._key, key, strict=True))
+        return tuple(values.get(name) for name in self._variables)
 
     def apply(self, changes: Sequence[Row]) -> None:
         """Write them, in the transaction that is open."""

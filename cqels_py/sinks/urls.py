@@ -9,6 +9,7 @@ from cqels_py.errors import UsageError
 from cqels_py.sinks.protocol import SinkConnector
 
 _BUILT_IN = {
+    "duckdb": "cqels_py.sinks.duckdb:duckdb_sink",
     "http": "cqels_py.sinks.webhook:webhook_sink",
     "https": "cqels_py.sinks.webhook:webhook_sink",
     "kafka": "cqels_py.sinks.kafka:kafka_sink",
@@ -16,6 +17,7 @@ _BUILT_IN = {
     "mqtts": "cqels_py.sinks.mqtt:mqtt_sink",
     "postgres": "cqels_py.sinks.postgresql:postgresql_sink",
     "postgresql": "cqels_py.sinks.postgresql:postgresql_sink",
+    "sqlite": "cqels_py.sinks.sqlite:sqlite_sink",
 }
 
 SINKS: Final = Schemes("sink", "cqels_py.sinks", _BUILT_IN)

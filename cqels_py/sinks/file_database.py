@@ -1,0 +1,366 @@
+"""Results into a table of a database that is a file: rows are added, or the table always equals the answer (`mode=upsert`).
+
+A transaction holds the results of whole ticks, and the number of the last one in the table `_cqels_progress`.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from cqels_py.batches.results import ResultBatch
+from cqels_py.connections.location import Location
+from cqels_py.connections.retry import Backoff
+from cqels_py.errors import RunError, UsageError
+from cqels_py.formats.values import columns_of_values
+from cqels_py.functions.dates import instant_text
+from cqels_py.sinks.protocol import SinkOpening
+from cqels_py.sinks.table_changes import Row, last_by_key, net_counts
+
+PROGRESS: Final = "_cqels_progress"
+COUNT: Final = "_count"
+"""The column that says how often a row is in the answer, where no key tells rows apart."""
+_OWN: Final = ("_number", "_time", "_sign")
+_MOST_ROWS = 100_000
+"""The number of rows after which a transaction is made although more results of the same step follow."""
+_MOST_REFUSED = 1_000
+"""Refused rows of one transaction, after which the run ends."""
+
+_LOG = logging.getLogger("cqels_py")
+
+
+class Database(Protocol):
+    """A kind of database. Names are quoted by `quoted`; values are parameters, and never part of a statement."""
+
+    errors: type[Exception]
+    """All exceptions of the library."""
+    types: dict[str, str]
+    """The types of the columns of a table that is made: "text", "number", "time", "small"."""
+
+    def connect(self) -> Any:
+        """A connection without a transaction, whose `execute` takes a statement and values."""
+        ...
+
+    def columns(self, connection: Any) -> list[str]:
+        """The columns of the table; none if it is not there."""
+        ...
+
+    def insert(self, connection: Any, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Add rows to the table."""
+        ...
+
+    def replace(
+        self, connection: Any, columns: Sequence[str], key: Sequence[str], change: Sequence[tuple[Row, Row | None]]
+    ) -> None:
+        """Remove the rows with these values of the columns `key`, and add the rows instead, those that are not None."""
+        ...
+
+    def counts(self, connection: Any, columns: Sequence[str], rows: Sequence[Row]) -> list[int]:
+        """The counts that the table has of these rows, 0 for those that are not there."""
+        ...
+
+    def index(self, connection: Any, columns: Sequence[str]) -> None:
+        """Prepare the table for `replace` and `counts` by these columns."""
+        ...
+
+    def is_away(self, error: Exception) -> bool:
+        """Does another process hold the database, so that it may be there later?"""
+        ...
+
+    def refuses(self, error: Exception) -> bool:
+        """Is it about the values of a row?"""
+        ...
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it, whatever stands in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def listed(names: Sequence[str]) -> str:
+    """Quoted names with commas between them."""
+    return ", ".join(map(quoted, names))
+
+
+@dataclass(frozen=True, slots=True)
+class FileTable:
+    """A table of a file. `qualified`: its name in SQL. `patience`: seconds for which a file that another holds is waited for."""
+
+    shown: str
+    path: str
+    table: str
+    qualified: str
+    progress: str
+    changelog: bool
+    patience: float
+
+    @classmethod
+    def of(cls, location: Location, *, schemas: bool) -> FileTable:
+        """`scheme:PATH#table?mode=upsert&retry=5m`; with `schemas` also `#schema.table`."""
+        options = location.options
+        mode = options.choice("mode", ("append", "upsert"), "append")
+        patience = options.seconds("retry", "5m")
+        path = location.url.partition("#")[0].partition("?")[0].partition(":")[2]
+        if not location.path or path.startswith("//"):
+            raise UsageError(f"{location.shown} names no file: write {location.scheme}:weather.db#alerts")
+        if not location.fragment or "\0" in location.fragment:
+            raise UsageError(
+                f"{location.shown} names no table: put it behind the file, {location.scheme}:weather.db#alerts"
+            )
+        schema, _, table = location.fragment.rpartition(".") if schemas else ("", "", location.fragment)
+        before = f"{quoted(schema)}." if schema else ""
+        return cls(
+            location.shown,
+            location.path,
+            table,
+            before + quoted(table),
+            before + quoted(PROGRESS),
+            mode == "upsert",
+            patience,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileTableConnector:
+    """A table as the sink of a query."""
+
+    to: FileTable
+    database: Database
+
+    @property
+    def changelog(self) -> bool:
+        return self.to.changelog
+
+    def open(self, opening: SinkOpening) -> FileTableSink:
+        """Open the file, and prepare the table. RunError if that fails, UsageError if the table does not fit the query."""
+        if opening.form == "CONSTRUCT":
+            raise UsageError(f"{self.to.shown}: a table holds the results of SELECT and ASK, not of CONSTRUCT")
+        if any(name.startswith("_") for name in opening.variables):
+            raise UsageError(
+                f"{self.to.shown}: columns with _ at their beginning are this sink's own; rename the variable"
+            )
+        return FileTableSink(self.to, self.database, opening)
+
+
+class FileTableSink:
+    """Collects rows, and writes them in a transaction when the step is complete."""
+
+    def __init__(self, to: FileTable, database: Database, opening: SinkOpening) -> None:
+        self._to = to
+        self._database = database
+        self._opening = opening
+        self._variables = list(opening.variables)
+        self._key = list(opening.key or ())
+        self._run = uuid.uuid4().hex
+        self._rows: list[Row] = []
+        self._number = opening.written or 0
+        self._held = 0
+        self._columns: list[str] = []
+        self._refused: list[RunError] = []
+        self._connection: Any = None
+        try:
+            self._patiently(self._open)
+        except (RunError, UsageError):
+            self.close()
+            raise
+
+    def write(self, batch: ResultBatch) -> None:
+        """Results that the table has already, of a run that continues, are left out."""
+        have = max(0, min(len(batch), self._held - self._number))
+        times: dict[int, str] = {}
+        shown = [times.get(time) or times.setdefault(time, instant_text(time)) for time in batch.time.tolist()]
+        numbers = range(self._number + 1, self._number + 1 + len(batch))
+        columns = columns_of_values(batch.columns, self._opening.dictionary)
+        self._rows += list(zip(numbers, shown, batch.sign.tolist(), *columns, strict=True))[have:]
+        self._number += len(batch)
+        if len(self._rows) > _MOST_ROWS:
+            # A batch has all results of its ticks.
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected. RunError when the patience of `retry` is at its end."""
+        if self._rows:
+            rows, self._rows = self._rows, []
+            self._patiently(lambda: self._write(rows))
+
+    def commit(self) -> int:
+        """The number of the last result, which the table has now."""
+        self.flush()
+        return self._number
+
+    def close(self) -> None:
+        """Close the file; rows that were not flushed are dropped."""
+        if self._connection is not None:
+            self._connection.close()
+
+    # --- the file -----------------------------------------------------------------------------------------------------
+
+    def _patiently(self, action: Callable[[], None]) -> None:
+        """Do it, and again as long as another process holds the file."""
+        backoff, warned = Backoff(self._to.patience), False
+        while True:
+            try:
+                return action()
+            except self._database.errors as error:
+                if not self._database.is_away(error):
+                    raise RunError(f"{self._to.shown}: {_said(error)}") from None
+                if not warned:
+                    _LOG.warning("%s: %s; trying again for %g s", self._to.shown, _said(error), self._to.patience)
+                warned = True
+                if not backoff.wait():
+                    message = f"{self._to.shown}: no success within {self._to.patience:g} s (retry=): {_said(error)}"
+                    raise RunError(message) from None
+
+    def _transaction(self, action: Callable[[], None]) -> None:
+        """Do it in a transaction, which is taken back at any exception."""
+        self._connection.execute("BEGIN")
+        try:
+            action()
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # A commit that failed may have ended it.
+            with suppress(self._database.errors):
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _open(self) -> None:
+        if self._connection is None:
+            self._connection = self._database.connect()
+        self._transaction(self._prepare)
+
+    # --- the table ----------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Make what is not there, and find the number of the last result that the table has."""
+        execute = self._connection.execute
+        types = self._database.types
+        execute(
+            f"CREATE TABLE IF NOT EXISTS {self._to.progress} "
+            f"(sink {types['text']} PRIMARY KEY, number {types['number']} NOT NULL, owner {types['text']})"
+        )
+        columns = self._database.columns(self._connection)
+        if not columns:
+            execute(self._creation())
+            columns = self._database.columns(self._connection)
+        own = [COUNT] if self._to.changelog and not self._key else []
+        if missing := [name for name in [*self._variables, *own] if name not in columns]:
+            raise UsageError(
+                f"{self._to.shown}: the table has no column {', '.join(missing)}; it should be like {self._creation()}, with types "
+                "of your choice"
+            )
+        self._columns = [name for name in _OWN if name in columns and not self._to.changelog] + self._variables
+        found = execute(f"SELECT number FROM {self._to.progress} WHERE sink = ?", (self._to.table,)).fetchall()
+        new = self._opening.written is None
+        if new and self._to.changelog:
+            if not found and execute(f"SELECT 1 FROM {self._to.qualified} LIMIT 1").fetchall():
+                raise UsageError(
+                    f"{self._to.shown}: the table has rows of others, and mode=upsert would remove them: empty it, or name another"
+                )
+            # An answer is empty at first.
+            execute(f"DELETE FROM {self._to.qualified}")
+        if self._to.changelog:
+            self._database.index(self._connection, self._key or self._variables)
+        self._held = 0 if new or not found else int(found[0][0])
+        execute(f"DELETE FROM {self._to.progress} WHERE sink = ?", (self._to.table,))
+        execute(f"INSERT INTO {self._to.progress} VALUES (?, ?, ?)", (self._to.table, self._held, self._run))
+
+    def _creation(self) -> str:
+        types = self._database.types
+        columns = [f"{quoted(name)} {types['text']}" for name in self._variables]
+        if not self._to.changelog:
+            columns = [
+                f"_number {types['number']}",
+                f"_time {types['time']}",
+                f"_sign {types['small']}",
+                *columns,
+            ]
+        elif not self._key:
+            columns.append(f"{COUNT} {types['number']} NOT NULL")
+        return f"CREATE TABLE {self._to.qualified} ({', '.join(columns)})"
+
+    # --- rows ---------------------------------------------------------------------------------------------------------
+
+    def _write(self, rows: list[Row]) -> None:
+        """Write the rows in a transaction; those that the database refuses are left out, and reported."""
+        if self._tried(rows) is None:
+            return
+        self._refused = []
+        accepted = self._accepted([], rows)
+        if self._opening.report is None:
+            raise self._refused[0]
+        self._transaction(lambda: self._apply(accepted))
+        for error in self._refused:
+            self._opening.report(error)
+
+    def _tried(self, rows: list[Row], *, keep: bool = True) -> Exception | None:
+        """Write the rows if the database takes them all, otherwise nothing; its exception. Without `keep`, only try."""
+
+        def apply() -> None:
+            self._apply(rows)
+            if not keep:
+                raise _TakenBack
+
+        try:
+            self._transaction(apply)
+        except _TakenBack:
+            return None
+        except self._database.errors as error:
+            if not self._database.refuses(error):
+                raise
+            return error
+        return None
+
+    def _accepted(self, before: list[Row], rows: list[Row]) -> list[Row]:
+        """The rows `before`, which the database takes, and those of the others that it takes with them."""
+        error = self._tried([*before, *rows], keep=False)
+        if error is None:
+            return [*before, *rows]
+        if len(rows) == 1:
+            values = rows[0][3:]
+            self._refused.append(RunError(f"{self._to.shown} refuses a row: {_said(error)}; the row is {values}"))
+            if len(self._refused) > _MOST_REFUSED:
+                raise RunError(f"{self._refused[0]}; and so it does {_MOST_REFUSED:,} others of the same step")
+            return before
+        half = len(rows) // 2
+        return self._accepted(self._accepted(before, rows[:half]), rows[half:])
+
+    def _apply(self, rows: Sequence[Row]) -> None:
+        select = f"SELECT owner FROM {self._to.progress} WHERE sink = ?"
+        if self._connection.execute(select, (self._to.table,)).fetchall() != [(self._run,)]:
+            raise RunError(f"{self._to.shown}: another run writes into the table now; one at a time can")
+        if not self._to.changelog:
+            own = [_OWN.index(name) for name in self._columns if name in _OWN]
+            self._database.insert(
+                self._connection, self._columns, [(*(row[at] for at in own), *row[3:]) for row in rows]
+            )
+        elif self._key:
+            places = [self._variables.index(name) for name in self._key]
+            changes = last_by_key(rows, places)
+            self._database.replace(self._connection, self._variables, self._key, list(changes.items()))
+        else:
+            self._apply_counts(rows)
+        self._connection.execute(
+            f"UPDATE {self._to.progress} SET number = ? WHERE sink = ?", (self._number, self._to.table)
+        )
+
+    def _apply_counts(self, rows: Sequence[Row]) -> None:
+        net = net_counts(rows)
+        held = self._database.counts(self._connection, self._variables, list(net))
+        changes: list[tuple[Row, Row | None]] = [
+            (values, (*values, have + count) if have + count > 0 else None)
+            for (values, count), have in zip(net.items(), held, strict=True)
+        ]
+        self._database.replace(self._connection, [*self._variables, COUNT], self._variables, changes)
+
+
+class _TakenBack(Exception):
+    """Ends a transaction that was only tried."""
+
+
+def _said(error: Exception) -> str:
+    """The message of the database, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
