@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements
+from cqels_py.checkpoints.kernel_calls import calls_to_log
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
@@ -331,7 +332,8 @@ class Engine:
 
     def _prepare(self, compiled: CompiledQuery, asked: Registration, *, has_static: bool) -> None:
         reading = [*calls_to_read("arrow"), *(calls_to_read("nq") if has_static else ())]
-        prepare([*calls_of(compiled.plan, rewritten=asked.entailment is not None), *reading])
+        logging = calls_to_log() if self._inputs.keeps else ()
+        prepare([*calls_of(compiled.plan, rewritten=asked.entailment is not None), *reading, *logging])
 
     def register_rules(
         self,
