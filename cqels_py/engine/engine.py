@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
@@ -378,12 +379,15 @@ class Engine:
         asked: Registration,
         backfill: Mapping[str, StreamSource] | None = None,
     ) -> Query:
+        asked = replace(asked, documents=self.dictionary.documents)
         if asked.entailment is not None:
             compiled = compile_query(compiled, source=asked.source, ontology=ontology_of(data, self.dictionary))
         limits = Limits(
             self._options.max_text, report_for(compiled.plan, self._reports.report), self._counters.add_no_numbers
         )
-        dataflow = Dataflow(compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits)
+        dataflow = Dataflow(
+            compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits, seed=asked.seed
+        )
         query = Query(compiled, dataflow, self, asked.name)
         running = RunningQuery(dataflow, self._numbered(query.plan), query.delivery)
         try:

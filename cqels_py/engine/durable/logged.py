@@ -40,7 +40,6 @@ from cqels_py.engine.durable.restoring import Restoring
 from cqels_py.engine.durable.saved_state import COMPANION, HEADER, copied, state_of
 from cqels_py.engine.query import Query
 from cqels_py.errors import UnsupportedQuery, UsageError
-from cqels_py.plan.nodes import VolatileColumn
 from cqels_py.state.named_values import NamedValues
 
 if TYPE_CHECKING:
@@ -185,11 +184,6 @@ class LoggedInputs(Inputs):
         self._append(Kind.FINISH, json.dumps({"until": until, "ended": ended}).encode())
 
     def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
-        if any(isinstance(column, VolatileColumn) for column in query.plan.added):
-            raise UnsupportedQuery(
-                "UUID, STRUUID, RAND and BNODE would have other values when results are made again after a restart; leave them out, "
-                "or make the engine without checkpoint="
-            )
         if any("_:" in text for answer in registration.services.given for row in answer or () for text in row.values()):
             raise UnsupportedQuery(
                 "an answer of SERVICE has a blank node, which would be another one after a restart; ask for IRIs and literals, or "
