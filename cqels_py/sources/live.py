@@ -15,7 +15,7 @@ from cqels_py.errors import CqelsError
 MOST_MESSAGES, MOST_BYTES = 65_535, 64 << 20
 """What a queue holds; then its client waits."""
 _AT_ONCE = 16_384
-_WAIT = 0.05
+_WAIT = 0.02
 """Seconds after which a poll that found nothing returns an empty batch."""
 
 
