@@ -433,8 +433,8 @@ def test_messages_name_the_source_of_a_query() -> None:
 
 
 STATIC: list[tuple[Any, type[CqelsError], str]] = [
-    (5, UsageError, "a file, N-Triples as bytes, triples, or an rdflib Graph"),
-    ([5], UsageError, "a file, N-Triples as bytes, triples, or an rdflib Graph"),
+    (5, UsageError, "a file, the URL of a table, N-Triples as bytes, triples, or an rdflib Graph"),
+    ([5], UsageError, "a file, the URL of a table, N-Triples as bytes, triples, or an rdflib Graph"),
     ("none.ttl", UsageError, "none.ttl"),
     (["data.xlsx"], UsageError, "data.xlsx"),
     (b"<http://ex.org/a> <http://ex.org/label> .", DataError, "<static data>:1"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
+from cqels_py.connections.tables import is_table
 from cqels_py.errors import QueryError, UsageError
 from cqels_py.validation import instead
 
@@ -73,6 +75,11 @@ def iri(option: str, text: str) -> str:
             f"{option} {text!r} is not an IRI; write one in full, like http://www.w3.org/ns/prov#generatedAtTime"
         )
     return found
+
+
+def static_of(given: Iterable[str]) -> list[Path | str]:
+    """Files, and the URLs of tables as they are."""
+    return [each if is_table(each) else Path(each) for each in given]
 
 
 def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:

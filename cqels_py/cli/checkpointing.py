@@ -16,13 +16,16 @@ from cqels_py.checkpoints.objects import LocalStore
 from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.cli import failures
 from cqels_py.cli.job import Job
+from cqels_py.connections.tables import is_table
 from cqels_py.engine.durable.companion import Companion
-from cqels_py.errors import UsageError
+from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.formats.compression import local_path
+from cqels_py.plan.nodes import VolatileColumn
 from cqels_py.sources.stdin import STANDARD_INPUT
 from cqels_py.sources.urls import SOURCES
 
 if TYPE_CHECKING:
+    from cqels_py.plan.nodes import Plan
     from cqels_py.state.named_values import NamedValues
 
 _RUN = "run"
@@ -171,11 +174,16 @@ def _check_output(output: Path, length: int) -> None:
         )
 
 
-def check(job: Job) -> None:
-    """UsageError for a run that would not continue exactly."""
+def check(job: Job, plan: Plan) -> None:
+    """UsageError or UnsupportedQuery for a run that would not continue exactly."""
     for refused, reason in _refusals(job):
         if refused:
             raise UsageError(f"--checkpoint {reason}")
+    if any(isinstance(column, VolatileColumn) for column in plan.added):
+        raise UnsupportedQuery(
+            "--checkpoint: UUID, STRUUID, RAND and BNODE would have other values when results are made again; leave them out, or "
+            "run without --checkpoint"
+        )
 
 
 def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
@@ -191,6 +199,8 @@ def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
     yield job.rejects is not None, "cannot continue the file of --rejects; leave one of them out"
     yield job.on_error == "skip", "cannot tell skipped input from one run to the next; leave --on-error skip out"
     yield job.threads == 2, "reads with one thread; leave --threads 2 out"
+    tables = any(map(is_table, [*job.static, *job.static_graphs.values()]))
+    yield tables, "cannot tell whether a table of --static has changed; use a program with Engine(checkpoint=)"
     for source in job.streams.values():
         known = not SOURCES.is_url(source) and (source == STANDARD_INPUT or local_path(source).exists())
         yield (

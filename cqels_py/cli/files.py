@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cqels_py.connections.tables import is_table
 from cqels_py.errors import UsageError
 from cqels_py.formats.compression import local_path
 from cqels_py.formats.endings import RDF, STREAMS, format_of, missing, nearby
@@ -78,7 +79,7 @@ def check(job: Job) -> None:
 
 def _static(job: Job) -> Iterator[Named]:
     yield from (("--static", each) for each in job.static if isinstance(each, Path))
-    yield from (("--static-graph", Path(path)) for path in job.static_graphs.values())
+    yield from (("--static-graph", Path(path)) for path in job.static_graphs.values() if not is_table(path))
 
 
 def _streams(streams: Mapping[str, Any]) -> Iterator[Named]:

@@ -16,8 +16,8 @@ class Job:
     None: unbounded. `lateness_of`: that of streams by IRI.
 
     `streams`: by IRI files, URLs, "-" or iterables of record batches. `output`: a file; `sink`: the URL of another output.
-    `static` are files, or N-Triples text. `announce`: report the compilation of kernels also without a terminal. `max_memory`
-    "constant" or "window": a query that keeps more is refused.
+    `static` are files, URLs of tables, or N-Triples text. `announce`: report the compilation of kernels also without a terminal.
+    `max_memory` "constant" or "window": a query that keeps more is refused.
     `checkpoint`: the folder of snapshots, one `every` so many microseconds. `until`: the instant to which time goes on at the end.
     `ahead`: microseconds that an element may be later than the one before it. `flush_after`: microseconds without input after which
     one is complete. `clock` "wall": time follows the clock, `clock_delay` microseconds behind. `idle`: microseconds after which
@@ -29,7 +29,7 @@ class Job:
     title: str = ""
     streams: Mapping[str, Any] = field(default_factory=dict)
     unread_streams: bool = False
-    static: Sequence[Path | bytes] = ()
+    static: Sequence[Path | str | bytes] = ()
     static_graphs: Mapping[str, str] = field(default_factory=dict)
     format: str | None = None
     output: Path | None = None
@@ -80,6 +80,8 @@ def check_rejects(runner: str, rejects: Path | None) -> None:
 
 def check_urls(runner: str, job: Job) -> None:
     """UsageError where the runner has no connectors, and for a format of an output that has its own."""
+    from cqels_py.connections.tables import is_table
+    from cqels_py.sources.static_tables import StaticTable
     from cqels_py.sources.urls import SOURCES
 
     if job.sink is not None and job.format is not None:
@@ -90,6 +92,9 @@ def check_urls(runner: str, job: Job) -> None:
             raise UsageError(
                 f"{url.partition(':')[0]}: is for the local runner; on Spark sources and outputs are files"
             )
+    for table in [*job.static, *job.static_graphs.values()]:
+        if is_table(table) and StaticTable.of(table).refresh is not None and runner == "spark":
+            raise UsageError("refresh= is for the local runner; on Spark a table is read once: leave it out")
 
 
 def check_maps(runner: str, maps: Mapping[str, str]) -> None:

@@ -32,7 +32,9 @@ streams = click.option(
     multiple=True,
     help="A stream's source: a file, the URL of a connector, or - for standard input.",
 )
-static = click.option("--static", metavar="FILE", type=_FILE, multiple=True, help="Static data for the default graph.")
+static = click.option(
+    "--static", metavar="FILE", multiple=True, help="Static data for the default graph: a file, or the URL of a table."
+)
 static_graph = click.option(
     "--static-graph", "static_graphs", metavar="IRI=FILE", multiple=True, help="Static data for a named graph."
 )
@@ -251,7 +253,7 @@ def run_command(
     text: str | None,
     streams: Sequence[str],
     maps: Sequence[str],
-    static: Sequence[Path],
+    static: Sequence[str],
     static_graphs: Sequence[str],
     format_: str | None,
     output: str | None,
@@ -320,7 +322,7 @@ def run_command(
             text=files.query_text(query, text),
             source=None if query is None else str(query),
             streams=dict(arguments.pairs("--stream", streams)),
-            static=list(static),
+            static=arguments.static_of(static),
             static_graphs=arguments.pairs("--static-graph", static_graphs),
             format=format_,
             **files.output_of(output),
@@ -374,7 +376,7 @@ def explain_command(
     *,
     query: Path | None,
     text: str | None,
-    static: Sequence[Path],
+    static: Sequence[str],
     static_graphs: Sequence[str],
     runner: str,
     partitions: int | None,
@@ -398,7 +400,7 @@ def explain_command(
             text=files.query_text(query, text),
             source=None if query is None else str(query),
             streams={},
-            static=list(static),
+            static=arguments.static_of(static),
             static_graphs=arguments.pairs("--static-graph", static_graphs),
             runner=runner,
             partitions=partitions,

@@ -13,6 +13,6 @@ def duckdb_for(location: Location) -> Any:
     return needed("duckdb", "duckdb", "duckdb", f"{location.scheme}:")
 
 
-def open_duckdb(duckdb: Any, path: str) -> Any:
+def open_duckdb(duckdb: Any, path: str, *, read_only: bool = False) -> Any:
     """A connection to a file, which is made if it is not there. The exceptions are those of the package."""
-    return duckdb.connect(path, config={"enable_external_access": "false"})
+    return duckdb.connect(path, read_only=read_only, config={"enable_external_access": "false"})

@@ -106,11 +106,10 @@ def make_output(
     values: DictionaryValues,
     signs: TickSigns,
     evaluators: EvaluatorBuilder,
-    seed: str,
 ) -> Answers | AddedColumns | OrderedAnswers | Changes | Ask:
     """The operator that turns changes of the answer into results. `signs`: those of the answer's changes in the current step.
 
-    `evaluators` builds those of the expressions that are evaluated with the results; `seed`: of their random values.
+    `evaluators` builds those of the expressions that are evaluated with the results.
     """
     insertions = query.output in ("ISTREAM", "CHANGELOG")
     deletions = query.output in ("DSTREAM", "CHANGELOG")
@@ -122,14 +121,12 @@ def make_output(
         return OrderedAnswers(query.variables, len(columns), keys, values, distinct=query.order.distinct)
     if query.output == "RSTREAM":
         answers = Answers(query.root.variables)
-        return _with_columns(query, answers, dictionary, evaluators, seed) if query.added else answers
+        return _with_columns(query, answers, dictionary, evaluators) if query.added else answers
     return Changes(query.variables, insertions=insertions, deletions=deletions, signs=signs)
 
 
-def _with_columns(
-    query: Plan, answers: Answers, dictionary: Dictionary, evaluators: EvaluatorBuilder, seed: str
-) -> AddedColumns:
-    values, steps = VolatileValues(dictionary, seed), []
+def _with_columns(query: Plan, answers: Answers, dictionary: Dictionary, evaluators: EvaluatorBuilder) -> AddedColumns:
+    values, steps = VolatileValues(dictionary), []
     for added in query.added:
         match added:
             case plan.ComputedColumn(name, expression):

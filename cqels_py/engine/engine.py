@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
@@ -17,7 +16,6 @@ from weakref import WeakSet
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements
-from cqels_py.checkpoints.kernel_calls import calls_to_log
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
@@ -40,6 +38,7 @@ from cqels_py.engine.reports import EngineReports, report_for
 from cqels_py.engine.result import Result
 from cqels_py.engine.services import TIMEOUT
 from cqels_py.engine.source_run import RunOptions, SourceRun
+from cqels_py.engine.static_refresh import StaticRefresh
 from cqels_py.engine.steps import Steps
 from cqels_py.engine.stream_opening import opening_of
 from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
@@ -226,6 +225,7 @@ class Engine:
         self._runner.rejects = kept = Rejects(rejects, self._counters, self.dictionary, self._registry.stream)
         self._reports = EngineReports(options, self._counters, kept)
         self._queries = self._registry.queries
+        self._refresh = StaticRefresh(self._static_data, self._replace_static)
         # Also those that are no longer registered: their last results may not have been taken.
         self._known: WeakSet[Query] = WeakSet()
         self.dictionary.hold(self._undelivered)
@@ -309,7 +309,10 @@ class Engine:
         asked = Registration.of(
             text, name, source, changelog=changelog, entailment=entailment, guarantee=guarantee, rules=rules
         )
+        if isinstance(static, Iterator):
+            static = list(static)
         if (restored := self._inputs.restored(asked)) is not None:
+            self._refresh.keep(restored, static, static_graphs)
             return restored
         if backfill is not None and self._inputs.keeps:
             raise UsageError(
@@ -329,12 +332,17 @@ class Engine:
         compiled.check_memory(source)
         # Beside the running engine: other threads can push meanwhile.
         self._prepare(compiled, asked, has_static=bool(static != () or graphs or compiled.static_graphs))
-        return self._register(compiled, static, graphs, asked, backfill)
+        query = self._register(compiled, static, graphs, asked, backfill)
+        try:
+            self._refresh.keep(query, static, graphs)
+        except UsageError:
+            self._forget(query)
+            raise
+        return query
 
     def _prepare(self, compiled: CompiledQuery, asked: Registration, *, has_static: bool) -> None:
         reading = [*calls_to_read("arrow"), *(calls_to_read("nq") if has_static else ())]
-        logging = calls_to_log() if self._inputs.keeps else ()
-        prepare([*calls_of(compiled.plan, rewritten=asked.entailment is not None), *reading, *logging])
+        prepare([*calls_of(compiled.plan, rewritten=asked.entailment is not None), *reading])
 
     def register_rules(
         self,
@@ -379,15 +387,12 @@ class Engine:
         asked: Registration,
         backfill: Mapping[str, StreamSource] | None = None,
     ) -> Query:
-        asked = replace(asked, documents=self.dictionary.documents)
         if asked.entailment is not None:
             compiled = compile_query(compiled, source=asked.source, ontology=ontology_of(data, self.dictionary))
         limits = Limits(
             self._options.max_text, report_for(compiled.plan, self._reports.report), self._counters.add_no_numbers
         )
-        dataflow = Dataflow(
-            compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits, seed=asked.seed
-        )
+        dataflow = Dataflow(compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits)
         query = Query(compiled, dataflow, self, asked.name)
         running = RunningQuery(dataflow, self._numbered(query.plan), query.delivery)
         try:
@@ -468,6 +473,17 @@ class Engine:
                 "the static data of a query with EVENT outside of MATCH cannot be replaced: its past results would change; register "
                 "the query anew"
             )
+        static = list(static) if isinstance(static, Iterator) else static
+        self._replace_static(query, self._static_data(query, static, static_graphs))
+        self._refresh.keep(query, static, static_graphs)
+
+    def _static_data(
+        self,
+        query: Query,
+        static: Iterable[StaticSource] | StaticSource,
+        static_graphs: Mapping[str, StaticSource] | None,
+    ) -> StaticData:
+        """Other static data for a query."""
         data = load_static_data(query.plan, static, static_graphs, self.dictionary, self._options.contexts)
         ontology = query.compiled.ontology
         if ontology is not None and ontology_of(data, self.dictionary) != ontology:
@@ -475,7 +491,22 @@ class Engine:
                 "the new data has other classes or properties than those by which the query was rewritten for entailment: "
                 "register the query anew"
             )
-        self._replace_static(query, data)
+        return data
+
+    def _look_at_tables(self) -> None:
+        """Between two steps of a run: read the tables that are due again, and deliver what that changes."""
+        self._refresh.look()
+        self._deliver(self._pending.take())
+
+    @_in_turn
+    def refresh_static(self) -> None:
+        """Read the tables with `refresh=` that are static data again, now. In a `run` that happens by itself.
+
+        What has changed in them is applied as by `update_static`. A table that cannot be read keeps its former data, with a warning.
+        """
+        self._steps.check_open()
+        self._flush()
+        self._refresh.look(all_=True)
 
     @undisturbed
     def _replace_static(self, query: Query, data: StaticData) -> None:
@@ -500,6 +531,7 @@ class Engine:
             if query in self._queries:
                 self._inputs.unregistered(query)
                 query.close()
+                self._refresh.forget(query)
                 self._registry.remove(query)
                 self._runner.queries = self._registry.running()
 

@@ -123,6 +123,7 @@ class SourceRun:
                     self._reached(merged)
                     if engine._clock is not None:
                         engine._follow_clock(merged)
+                    engine._look_at_tables()
                     if progress is not None:
                         progress(engine.statistics)
                     continue
@@ -135,6 +136,7 @@ class SourceRun:
                     engine._process_part(slice_elements(batch, start, end), read=True)
                     if end == len(batch) and second is None:
                         merged.mark_processed()
+                    engine._look_at_tables()
                     if progress is not None:
                         progress(engine.statistics)
                 self._reached(merged)

@@ -3,45 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import empty_elements
-from cqels_py.dataflow.expressions import build_evaluator
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
-from cqels_py.formats.construction import Filling
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ntriples import ELEMENT_BITS, Reading
 from cqels_py.formats.times import EXPECTED, FAR, NO_TIME, questionable
-from cqels_py.mappings.mapping import TIME, Bind, Mapping
+from cqels_py.mappings.filled_rows import FilledRows
+from cqels_py.mappings.mapping import TIME, Mapping
 from cqels_py.mappings.rows import Rows
 from cqels_py.mappings.terms import times_of_terms
 
 
-class MappedElements:
+class MappedElements(FilledRows):
     """Makes the elements of a stream, one of each row that the mapping's filters keep."""
 
     def __init__(self, mapping: Mapping, dictionary: Dictionary, reading: Reading, malformed: Malformed) -> None:
-        self._mapping = mapping
-        self._dictionary = dictionary
+        super().__init__(mapping, dictionary)
         self._reading = reading
         self._malformed = malformed
         self._on_questionable_time = reading.on_questionable_time
-        self._filling = Filling(mapping.template, dictionary)
-        self._evaluators = [
-            build_evaluator(step.expression if isinstance(step, Bind) else step.condition, dictionary)
-            for step in mapping.steps
-        ]
         self._scope = dictionary.next_document() << ELEMENT_BITS
         self._made = 0
 
     def read(self, parts: Iterable[Rows | None]) -> Iterator[ElementBatch]:
         """The elements of consecutive parts; an empty batch where there is none for now."""
-        with self._dictionary.holding(self._live):
+        with self._dictionary.holding(self.live):
             for rows in parts:
                 batch = None if rows is None else self._elements(rows)
                 if batch is None:
@@ -51,18 +43,11 @@ class MappedElements:
                 elif len(batch):
                     yield batch
 
-    def _live(self) -> Iterator[Ids]:
-        """Called when terms are about to be released: what expressions remember by ids is forgotten."""
-        for evaluator in self._evaluators:
-            evaluator.clear()
-            yield from evaluator.live_ids()
-
     def _elements(self, rows: Rows) -> ElementBatch:
-        columns, kept = self._evaluated(rows)
+        columns, kept = self.evaluated(rows)
         lines = rows.lines[kept]
-        times, triples = self._times(columns), self._filling.triples(columns, self._scopes(len(lines)))
-        size = len(self._filling)
-        valid = (self._filling.valid(triples) & ~_repeated(triples, size)).reshape(-1, size)
+        times = self._times(columns)
+        triples, valid = self.filled(columns, self._scopes(len(lines)))
         counts = valid.sum(axis=1)
         no_time = (times == NO_TIME) | (np.abs(times) >= FAR)
         wrong = np.flatnonzero(no_time | (counts == 0))
@@ -78,19 +63,6 @@ class MappedElements:
         # Kernels take each column as contiguous.
         subject, predicate, object_ = np.ascontiguousarray(triples[:, valid.reshape(-1)])
         return ElementBatch(times, stream, first, subject, predicate, object_)
-
-    def _evaluated(self, rows: Rows) -> tuple[dict[str, Ids], npt.NDArray[np.int64]]:
-        """The columns after all steps, and the places of the rows that are left."""
-        columns, kept = dict(rows.columns), np.arange(len(rows.lines))
-        for step, evaluator in zip(self._mapping.steps, self._evaluators, strict=True):
-            if isinstance(step, Bind):
-                inputs = [columns[name] for name in step.expression.inputs]
-                columns[step.variable] = evaluator.evaluate(inputs, np.zeros(len(kept), np.int64))
-            else:
-                inputs = [columns[name] for name in step.condition.inputs]
-                true = evaluator.test(inputs, np.zeros(len(kept), np.int64))
-                columns, kept = {name: ids[true] for name, ids in columns.items()}, kept[true]
-        return columns, kept
 
     def _scopes(self, rows: int) -> Ids:
         first = self._scope + self._made
@@ -116,12 +88,3 @@ class MappedElements:
         unbound = next((part for part, text in zip(parts, found, strict=True) if text is None), None)
         way_out = "" if unbound is None else f"; FILTER(BOUND({unbound})) leaves such rows out"
         return f"the mapping makes no triple of it: {shown}{way_out}"
-
-
-def _repeated(triples: Ids, size: int) -> npt.NDArray[np.bool_]:
-    """Triples that an earlier triple of the same row is equal to: an element has each once."""
-    by_triple = triples.reshape(3, -1, size)
-    found = np.zeros(by_triple.shape[1:], np.bool_)
-    for earlier, later in combinations(range(size), 2):
-        found[:, later] |= (by_triple[:, :, earlier] == by_triple[:, :, later]).all(axis=0)
-    return found.reshape(-1)

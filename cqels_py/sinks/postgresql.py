@@ -13,6 +13,7 @@ from typing import Any
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.location import Location
+from cqels_py.connections.postgresql import psycopg_for, settings_of
 from cqels_py.connections.retry import Backoff
 from cqels_py.connections.schemes import needed
 from cqels_py.errors import RunError, UsageError
@@ -34,27 +35,13 @@ _LOG = logging.getLogger("cqels_py")
 
 def postgresql_sink(location: Location) -> PostgresConnector:
     """`postgresql://user@host:port/database#schema.table?mode=upsert`, with any option of libpq."""
-    psycopg = needed("psycopg", "psycopg", "postgres", f"{location.scheme}://")
+    psycopg_for(location)
     options = location.options
     mode = options.choice("mode", (APPEND, UPSERT), APPEND)
     patience = options.seconds("retry", "5m")
     if not location.fragment:
         raise UsageError(f"{location.shown} names no table: put it behind the database, {_example(location)}")
-    given = {
-        "host": location.host,
-        "port": location.port,
-        "user": location.user,
-        "password": location.password,
-        "dbname": location.path,
-    }
-    settings = {"connect_timeout": "10", "application_name": "cqels", **options.rest()}
-    settings.update({name: str(value) for name, value in given.items() if value})
-    try:
-        psycopg.conninfo.make_conninfo(**settings)
-    except psycopg.Error as error:
-        raise UsageError(
-            f"{location.shown}: {str(error).strip()}; the options here are mode, retry and those of libpq"
-        ) from None
+    settings = settings_of(location, "mode, retry")
     schema, _, table = location.fragment.rpartition(".")
     return PostgresConnector(location.shown, settings, schema or None, table, mode == UPSERT, patience)
 

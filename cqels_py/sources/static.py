@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 from rdflib import RDF, RDFS
 
+from cqels_py.connections.tables import is_table
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UnsupportedQuery, UsageError
@@ -19,15 +20,16 @@ from cqels_py.formats.static import load_static, load_static_text
 from cqels_py.formats.triples import Triple, static_triples
 from cqels_py.plan.nodes import Plan
 from cqels_py.rewrites.entailment import SCHEMA, Ontology
+from cqels_py.sources.static_tables import StaticTable
 from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
 from cqels_py.terms.rdf import to_rdflib
 from cqels_py.validation import by_iri
 
 StaticSource: TypeAlias = "str | Path | bytes | Iterable[Triple]"
-"""A file of any RDF format, N-Triples or N-Quads as bytes, or triples (an rdflib Graph is such)."""
+"""A file of any RDF format, the URL of a table, N-Triples or N-Quads as bytes, or triples (an rdflib Graph is such)."""
 
 _Quads: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-_STATIC_DATA = "a file, N-Triples as bytes, triples, or an rdflib Graph"
+_STATIC_DATA = "a file, the URL of a table, N-Triples as bytes, triples, or an rdflib Graph"
 
 
 def load_static_data(
@@ -93,7 +95,10 @@ def _check_anonymous(data: StaticData, dictionary: Dictionary) -> None:
 
 def _load(data: StaticSource, graph: str | None, dictionary: Dictionary, contexts: Contexts) -> _Quads:
     scope = -dictionary.next_document()
-    if isinstance(data, str | Path):
+    if is_table(data):
+        subject, predicate, object_ = StaticTable.of(data).triples(dictionary)
+        named = np.zeros(len(subject), np.int64)
+    elif isinstance(data, str | Path):
         subject, predicate, object_, named = load_static(str(data), dictionary, scope, contexts)
     elif isinstance(data, bytes):
         subject, predicate, object_, named = load_static_text(data, dictionary, scope)

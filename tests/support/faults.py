@@ -19,14 +19,10 @@ class Crash(BaseException):
 
 
 class Faults:
-    """Lets the operation with the number `at` fail; without a number it counts them.
-
-    After a crash none succeeds until there is another number: no thread of a process outlives it.
-    """
+    """Lets the operation with the number `at` fail; without a number it counts them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, fail: Callable[[str, tuple[Any, ...]], None]) -> None:
         self.count, self.at = 0, -1
-        self._crashed = False
         for name in OPERATIONS:
             monkeypatch.setattr(durable_files, name, self._faulty(name, getattr(durable_files, name), fail))
 
@@ -35,15 +31,8 @@ class Faults:
     ) -> Callable[..., Any]:
         def operate(*arguments: Any) -> Any:
             self.count += 1
-            if self._crashed and 0 < self.at < self.count:
-                raise Crash
-            self._crashed = False
             if self.count == self.at:
-                try:
-                    fail(name, arguments)
-                except Crash:
-                    self._crashed = True
-                    raise
+                fail(name, arguments)
             return operation(*arguments)
 
         return operate
