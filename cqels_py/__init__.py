@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cqels_py.engine.analyse import analyse
     from cqels_py.engine.engine import Engine, Query, Result, Statistics
     from cqels_py.engine.metrics import EngineCollector
+    from cqels_py.engine.once import query
     from cqels_py.errors import (
         CqelsError,
         DataError,
@@ -38,6 +39,7 @@ _ELSEWHERE = {
     "EngineCollector": "cqels_py.engine.metrics",
     "Mapping": "cqels_py.mappings.mapping",
     "analyse": "cqels_py.engine.analyse",
+    "query": "cqels_py.engine.once",
 }
 
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     "UnsupportedQuery",
     "UsageError",
     "analyse",
+    "query",
 ]
 
 

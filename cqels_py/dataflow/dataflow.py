@@ -30,7 +30,13 @@ from cqels_py.errors import UsageError
 from cqels_py.event_time.clock import ClockedWindow, Ticks
 from cqels_py.event_time.timers import EventTimers
 from cqels_py.functions.limits import NO_REPORTS, Limits
-from cqels_py.operators.r2s.changelog_output import Changelog, ChangelogOutput, Output, ResultsAndChangelog
+from cqels_py.operators.r2s.changelog_output import (
+    Changelog,
+    ChangelogOutput,
+    KeptChanges,
+    Output,
+    ResultsAndChangelog,
+)
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 from cqels_py.plan.order import is_monotone, is_timed
@@ -174,6 +180,22 @@ class Dataflow:
                 self._begin()
             return self._tick(ticks)
         return ()
+
+    @property
+    def has_ticked(self) -> bool:
+        """Has there been a tick yet?"""
+        return self._ticked
+
+    def changes(self, routed: RoutedBatch) -> Iterator[Delta]:
+        """As `process`, but for the changes of the answer themselves instead of results."""
+        output, kept = self._output, KeptChanges()
+        self._output = kept
+        try:
+            for _ in self.process(routed):
+                pass
+        finally:
+            self._output = output
+        yield from kept.deltas
 
     def _begin(self) -> None:
         """Called at the first tick, or after a restore from a later state."""

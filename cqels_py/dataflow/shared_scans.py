@@ -71,11 +71,23 @@ class SharedScans:
         self.shared_subplans: dict[Hashable, SharedSource] = {}
         self.caches: list[StepCache] = []
         self.foreseeing: list[Foreseeing] = []
+        self._counts_steps = any(not each.bounds.eager and not each.bounds.of_time for each in windows)
+        self._last_tick: int | None = None
 
     @property
     def now(self) -> int | None:
         """The time of the last element; None before the first."""
         return self._clock.now
+
+    @property
+    def through(self) -> int:
+        """The instant through whose end all has been told."""
+        return self._clock.through
+
+    @property
+    def last_tick(self) -> int | None:
+        """The time of the last tick, where windows that count have STEP: no arithmetic on times tells it. None: none yet."""
+        return self._last_tick
 
     @property
     def least_delay(self) -> int | None:
@@ -144,6 +156,8 @@ class SharedScans:
             each.foresee(batch, through, through if last is None else last)
 
     def _route(self, batch: ElementBatch, step: Step) -> RoutedBatch:
+        if self._counts_steps and len(step.ticks):
+            self._last_tick = step.ticks.time.item(-1)
         return self.router.route(batch, step, self._counter.take(batch, step))
 
     def affected(self, routed: RoutedBatch) -> Iterable[ScanReader]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cqels_py.analysis.memory import MemoryVerdict
@@ -15,6 +15,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.compile import CompiledQuery
 from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
 from cqels_py.engine.result import Result, decoded
+from cqels_py.engine.standing import answer_of, as_graph, as_results
 from cqels_py.engine.typed_results import SIGN, TIME, Schema, TypedResults, as_pandas, as_polars
 from cqels_py.engine.url_sinks import close_sink, opened_sink
 from cqels_py.engine.waiting import WaitingResults
@@ -27,6 +28,7 @@ from cqels_py.validation import check_callable, check_flag, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rdflib import Graph
 
 Kind = TypeVar("Kind")
 
@@ -45,6 +47,8 @@ class QueryHost(Protocol):
 
     @property
     def _waiting_bytes(self) -> int: ...
+
+    def flush(self) -> None: ...
 
     def update_static(
         self,
@@ -239,6 +243,36 @@ class Query:
     def to_pandas(self, **how: Any) -> Any:
         """The results since the last call as a data frame of pandas; see `to_arrow`."""
         return as_pandas(self.to_arrow(**how))
+
+    def current(self) -> list[Result] | Graph:
+        """The answer that stands: its results with sign +1, at the time of the last tick; of CONSTRUCT an rdflib Graph.
+
+        It is computed now, of what has been pushed; with STEP it is that of the last boundary. Nobody needs to listen, and results
+        that wait still do. UsageError for queries whose results only come (MATCH, EVENT), and for windows that never run empty.
+
+        >>> query.current()  # doctest: +SKIP
+        """
+        with self._standing() as batches:
+            if self.form == "CONSTRUCT":
+                return as_graph(batches, self._host.dictionary, self.template)
+            return as_results(batches, self._host.dictionary, self.form)
+
+    def current_arrow(
+        self, *, schema: Schema | None = None, time_column: str = TIME, sign_column: str = SIGN
+    ) -> pa.Table:
+        """The answer that stands, see `current`, as a table of typed columns, see `to_arrow`; of CONSTRUCT its variables."""
+        shape = self._typed.shape(schema, time_column, sign_column)
+        with self._standing() as batches:
+            return self._typed.table(batches, shape)
+
+    @contextmanager
+    def _standing(self) -> Iterator[list[ResultBatch]]:
+        """The answer that stands; inside, no term is released."""
+        if self._host._pending.is_here():
+            raise UsageError("current() cannot be called by a subscriber while results are delivered")
+        self._host.flush()
+        with self._host._lock:
+            yield answer_of(self._dataflow, self._host.dictionary)
 
     @property
     def misfits(self) -> dict[str, int]:

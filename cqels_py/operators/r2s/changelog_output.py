@@ -93,3 +93,21 @@ class ResultsAndChangelog:
     @property
     def nbytes(self) -> int:
         return self._results.nbytes + self._changelog.nbytes
+
+
+class KeptChanges:
+    """Keeps the changes of one step, as they come."""
+
+    def __init__(self) -> None:
+        self.deltas: list[Delta] = []
+
+    def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
+        self.deltas += [Delta(each.tick.copy(), each.sign.copy(), each.columns.copy()) for each in chunks]
+        yield from ()
+
+    def live_ids(self) -> Iterable[Ids]:
+        return [delta.columns.reshape(-1) for delta in self.deltas]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(delta.columns.nbytes for delta in self.deltas)
