@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cqels_py.dataflow import Dataflow
-from cqels_py.dataflow.ownership import cell
-from cqels_py.dataflow.static_data import StaticData
+from cqels_py.checkpoints.locations import location_of
+from cqels_py.checkpoints.state_file import to_bytes
 from cqels_py.dictionary import Dictionary
-from cqels_py.distribution.stages import PlannedStage, received_by, reports_at_boundaries, stages_of
+from cqels_py.distribution.stages import PlannedStage, received_by, stages_of
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.reports import logged, report_for
 from cqels_py.engine.services import TIMEOUT
@@ -27,19 +24,15 @@ from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.scopes import scope_of_document
 from cqels_py.formats.times import FAR
-from cqels_py.functions.limits import Limits
-from cqels_py.operators.r2s.changelog_output import ChangelogOutput
 from cqels_py.plan.nodes import Plan, TemplateTriple
-from cqels_py.runners.local import LocalRunner
-from cqels_py.runners.running import RunningQuery
 from cqels_py.runners.spark import folder
+from cqels_py.runners.spark.blueprint import Blueprint, beginning_of
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.folder import PartLoad
-from cqels_py.runners.spark.parts import Handover, LaterState, PartState, ReadingState, Rendered
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
-from cqels_py.runners.spark.stage import Job, store_of
-from cqels_py.runners.statistics import Counters, Statistics
+from cqels_py.runners.spark.stage import BEGINNING, Job
+from cqels_py.runners.statistics import Statistics
 from cqels_py.sources.static import StaticSource, load_static_data, ontology_of
 from cqels_py.validation import by_iri
 
@@ -48,9 +41,7 @@ if TYPE_CHECKING:
     from cqels_py.runners.spark.session import Session
 
 _LOG = logging.getLogger("cqels_py.spark")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-"""s3a:, hdfs:, file:; a single letter is a drive."""
-_FORMAT = 29
+_FORMAT = 30
 """Raised when the form of the state changes: an older one is then refused."""
 
 
@@ -72,19 +63,19 @@ def continuous(
     """The results of a query over streaming data frames, as a data frame: `time`, `sign`, and each variable as N-Triples text.
 
     CONSTRUCT: `time`, `sign`, `subject`, `predicate`, `object`, a row for each triple of each result. ASK: the column `boolean`.
-    `frames`: for each stream's IRI rows of `time` (timestamp, integer microseconds or ISO 8601), `subject`, `predicate`,
-    `object` (N-Triples syntax) and perhaps `graph`; rows of one task with the same time and graph, one after another, are an
-    element, and an element lies in one micro-batch. Within a micro-batch elements are taken in the order of their times.
-    Streams have one event time: if a micro-batch covers more hours of one stream than of another, elements of the latter are late.
-    The results of an element come when a later one, and one `lateness` later, has been seen. A sink has to evaluate all rows of
-    each micro-batch. `state`: a folder that all workers reach by the same path, as one that is mounted, of this query alone, kept
-    beside the checkpoint: a query that is restarted continues from there, with the same text, static data, partitions and lateness.
-    `partitions`: parts of the state, if the query can be partitioned (`stages` and `cqels explain --runner spark` show by which
-    variables). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
-    `entailment` "rdfs": the query also sees triples inferred from the classes and properties of the static default graph. `on_error`
-    "skip": a row with an invalid term is left out, counted and logged; "stop": it stops the query. The scope of a blank node's label
-    is its element, unless `document` names another scope (one name, or names by stream): with the same name a label is one node in
-    all frames, micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name contexts.
+    `frames`: for each stream's IRI rows of `time` (timestamp, integer microseconds or ISO 8601), `subject`, `predicate`, `object`
+    (N-Triples syntax) and perhaps `graph`; rows of one task with the same time and graph, one after another, are an element, and an
+    element lies in one micro-batch. Within a micro-batch elements are taken in the order of their times. Streams have one event
+    time: if a micro-batch covers more hours of one stream than of another, elements of the latter are late. The results of an
+    element come when a later one, and one `lateness` later, has been seen. A sink has to evaluate all rows of each micro-batch.
+    `state`: a folder of this query alone, that all workers reach by the same path or by its URI (s3a:, gs:, abfss:, hdfs:, file:),
+    kept beside the checkpoint: a query that is restarted continues from there, with the same text, static data, partitions and
+    lateness. `partitions`: parts of the state, if the query can be partitioned (`stages` and `cqels explain --runner spark` show by
+    which variables). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
+    `entailment` "rdfs": the query also sees triples inferred from the classes and properties of the static default graph.
+    `on_error` "skip": a row with an invalid term is left out, counted and logged; "stop": it stops the query. The scope of a blank
+    node's label is its element, unless `document` names another scope (one name, or names by stream): with the same name a label is
+    one node in all frames, micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name contexts.
     """
     from cqels_py.runners.spark.pipeline import application_of, check_frames, transform
 
@@ -115,7 +106,7 @@ def statistics(state: str | Path) -> Statistics:
 
     `triples` counts those that the query may need, `malformed` the rows that were skipped.
     """
-    return folder.statistics(_folder(state))
+    return folder.statistics(location_of(state))
 
 
 def loads(state: str | Path) -> list[list[PartLoad]]:
@@ -123,7 +114,7 @@ def loads(state: str | Path) -> list[list[PartLoad]]:
 
     A part that gets many more than the others has a value that is in very many triples: more parts will not relieve it.
     """
-    return folder.loads(_folder(state))
+    return folder.loads(location_of(state))
 
 
 def stages(query: str, partitions: int, *, changelog: bool = False) -> tuple[PlannedStage, ...]:
@@ -195,7 +186,7 @@ def prepare(
     _check_partitions(partitions)
     if not _is_number(lateness) or not 0 <= lateness < FAR:
         raise UsageError(f"lateness is 0 or more microseconds, and less than {FAR}, not {lateness!r}")
-    path = _folder(state)
+    location = location_of(state)
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
     check_entailment(entailment)
@@ -217,7 +208,7 @@ def prepare(
         _check_template(plan)
     planned = stages_of(plan, partitions)
     claimed = folder.claim(
-        path,
+        location,
         {
             "format": _FORMAT,
             "query": _digest(compiled.text.strip().encode()),
@@ -234,40 +225,37 @@ def prepare(
     if partitions > 1 and first.shares is None:
         _LOG.warning("the query's state is in one part, whatever the partitions: %s", first.reason)
     routing = routing_of(plan, first.root, _axes(first), first.parts, dictionary)
+    exchanges = tuple(map(_exchange, later))
+    blueprint = Blueprint(
+        plan=plan,
+        stages=planned,
+        exchanges=exchanges,
+        columns=columns,
+        template=template,
+        lateness=lateness,
+        report=report_for(plan, logged(_LOG)),
+        in_order=in_order,
+    )
+    store = location.open()
+    if BEGINNING not in store.names():
+        store.put(BEGINNING, to_bytes(beginning_of(data, dictionary)))
     job = Job(
-        folder=str(path),
+        folder=location.text,
         mark=claimed.mark,
         columns=columns,
         template=template,
         streams=plan.streams,
         time_predicates=plan.time_predicates,
         routing=routing,
-        exchanges=tuple(map(_exchange, later)),
+        blueprint=blueprint.packed(),
+        exchanges=exchanges,
         in_order=in_order,
         skip_malformed=on_error == "skip",
         run=claimed.run,
         documents=documents,
         graphs=plan.graphs,
     )
-    for number, stage in enumerate(planned):
-        for part in range(stage.parts):
-            begins = _first_state(job, plan, stage, number, part, dictionary, data, lateness)
-            store_of(path, number, part).begin(begins)
     return job, plan
-
-
-def _folder(state: str | Path) -> Path:
-    """UsageError unless it is, or could be, the path of a folder."""
-    if not isinstance(state, str | Path):
-        raise UsageError(f"the state is the path of a folder, not {state!r}")
-    if _SCHEME.match(str(state)):
-        raise UsageError(
-            f"the state is a folder that all workers reach by the same path, as one that is mounted, not {str(state)!r}"
-        )
-    path = Path(state).absolute()
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"the state is a folder, which {path} is not")
-    return path
 
 
 def _check_partitions(partitions: int) -> None:
@@ -286,40 +274,6 @@ def _axes(stage: PlannedStage) -> tuple[tuple[str, int], ...]:
 def _exchange(stage: PlannedStage) -> Exchange:
     columns = received_by(stage.root).variables
     return Exchange(len(columns), tuple(map(columns.index, stage.by)), stage.parts)
-
-
-def _first_state(
-    job: Job,
-    plan: Plan,
-    stage: PlannedStage,
-    number: int,
-    part: int,
-    dictionary: Dictionary,
-    data: StaticData,
-    lateness: int,
-) -> PartState:
-    """The beginning of a part: its part of the dataflow, and the writer of its rows."""
-    changelog: ChangelogOutput | None = None
-    results: Rendered | Handover = Rendered(dictionary, job.columns, job.template, part, ticks=job.in_order)
-    if number < len(job.exchanges):
-        changelog = ChangelogOutput(job.exchanges[number].width)
-        own_ticks = number == 0 and plan.rules is not None
-        results = Handover(dictionary, changelog, job.exchanges[number], part, own_ticks=own_ticks)
-    runner = None if number else LocalRunner(dictionary, lateness)
-    counted = Counters() if runner is None else runner.counters
-    dataflow = Dataflow(
-        replace(plan, root=stage.root),
-        dictionary,
-        data,
-        cell=cell(_axes(stage), part),
-        changelog=changelog,
-        every_boundary=reports_at_boundaries(plan),
-        limits=Limits(report=report_for(plan, logged(_LOG)), count=counted.add_no_numbers),
-    )
-    if runner is None:
-        return LaterState(dictionary, dataflow, results, job.exchanges[number - 1].width, counted)
-    runner.queries = [RunningQuery(dataflow, list(range(len(plan.streams))), results)]
-    return ReadingState(dictionary, runner, results)
 
 
 def _check_template(plan: Plan) -> None:

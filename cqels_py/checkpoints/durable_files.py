@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cqels_py.checkpoints.store import sync_folder
 from cqels_py.errors import CqelsError
 
 
@@ -30,7 +29,11 @@ def rename(path: Path, to: Path) -> None:
 
 def sync_entries(folder: Path) -> None:
     """Sync the entries of a folder."""
-    sync_folder(folder)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def remove(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Pickles a state so that views still share memory with their arrays after it is read.
+"""Pickles a state, for other workers of the same host, so that views still share memory with their arrays after it is read.
 
 Kernels get flat views of tables that their owners see in two dimensions. Plain pickle would copy such a table twice, and the owner
 would not see later writes to the view. Here a view is written as a reference into the array whose memory it shows.
@@ -13,13 +13,6 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-def to_bytes(state: object) -> bytes:
-    """The state; `pickle.loads` reads it."""
-    out = io.BytesIO()
-    _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(state)
-    return out.getvalue()
 
 
 def to_buffers(state: object) -> list[memoryview]:

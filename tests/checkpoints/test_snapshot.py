@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cqels_py.checkpoints.snapshot import to_bytes
+from tests.support.pickles import copied
 
 
 class Table:
@@ -21,7 +20,7 @@ class Table:
 
 
 def again(state: Any) -> Any:
-    return pickle.loads(to_bytes(state))
+    return copied(state)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.float64])
@@ -66,5 +65,5 @@ def test_what_is_no_view_is_written_as_ever() -> None:
 def test_an_empty_view_into_the_middle_of_an_empty_array() -> None:
     """As a column of a table without rows."""
     table = np.empty((0, 2), np.int64)
-    found = pickle.loads(to_bytes((table, table[:, 1])))[1]
+    found = copied((table, table[:, 1]))[1]
     assert (found.shape, found.dtype) == ((0,), np.dtype(np.int64))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 from cqels_py.batches.delta import Delta
-from cqels_py.checkpoints.snapshot import to_bytes
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.structures import ring_index
@@ -21,6 +19,7 @@ from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.state import join_state
 from cqels_py.state.join_state import OUT_ROWS, JoinState
 from tests.operators.deltas import Event, Live, Port, Row, Seen, assert_follows, changes, delta, random_steps
+from tests.support.pickles import copied
 
 Inputs = Sequence[Sequence[str]]
 
@@ -348,7 +347,7 @@ def test_rings_of_many_leaves_of_a_key(shape: str, retract: bool, seed: int) -> 
             assert +found.get(tick, Counter()) == +wanted[tick]
             assert -found.get(tick, Counter()) == -wanted[tick]
         if chance.random() < 0.2:
-            join = pickle.loads(to_bytes(join))
+            join = copied(join)
     assert (join.state.indexes[:, ring_index.IDS_FROM] != ring_index.NEVER).any()
     words = join.state.tables.reshape(-1, 1 + len(inputs))[:, 1:]
     assert any(ring_index.holds_ids(word) for word in words.reshape(-1).tolist())
@@ -430,7 +429,7 @@ def test_trees_whose_keys_have_many_leaves(
             assert +found.get(tick, Counter()) == +wanted[tick]
             assert -found.get(tick, Counter()) == -wanted[tick]
         if chance.random() < 0.2:
-            join = pickle.loads(to_bytes(join))
+            join = copied(join)
     tables = np.split(join.state.tables, join.state.groups[1:, ring_index.TABLE])
     strides = join.state.groups[:, ring_index.STRIDE].tolist()
     words = [

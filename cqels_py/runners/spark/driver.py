@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from pyspark.errors import PySparkException
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements
 from cqels_py.batches.results import ResultBatch
+from cqels_py.checkpoints.locations import Location
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import CqelsError, DataError, RunError
 from cqels_py.formats.contexts import read_contexts
@@ -88,7 +88,7 @@ class SparkRun:
 
     def details(self) -> str:
         """How evenly the state is partitioned."""
-        return loads_in_words(folder.loads(Path(self._job.folder)))
+        return loads_in_words(folder.loads(Location(self._job.folder)))
 
     def write_to(self, sink: Sink) -> None:
         """Write all results to a sink, which is flushed after each micro-batch, and committed at the end of the streams."""
@@ -191,7 +191,7 @@ class SparkRun:
             rows = answers(self._job, frame, number, final=final).toArrow()
         except PySparkException as error:
             raise RunError(_cause(str(error))) from error
-        counted = folder.statistics(Path(self._job.folder))
+        counted = folder.statistics(Location(self._job.folder))
         counters = self._counters
         counters.elements += len(batch)
         counters.triples += batch.triples

@@ -9,7 +9,6 @@ partitions then send theirs, and the n-th ticks of an instant are one.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,7 +21,9 @@ from cqels_py.dataflow.ownership import owner_of_rows
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.r2s.changelog_output import Changelog
+from cqels_py.runners.spark.packing import packed, unpacked
 from cqels_py.runners.spark.routing import learn, texts_of
+from cqels_py.state.named_values import Array, Plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +52,26 @@ class Changes:
     offsets: Ids
 
     def pack(self) -> bytes:
-        delta = self.delta
-        return pickle.dumps(
-            (self.ticks, delta.tick, delta.sign, delta.columns, self.ids, self.texts, self.offsets),
-            pickle.HIGHEST_PROTOCOL,
-        )
+        delta, ticks = self.delta, self.ticks
+        arrays: dict[str, Array | None] = {
+            "tick": delta.tick,
+            "sign": delta.sign,
+            "columns": delta.columns.reshape(-1),
+            "ids": self.ids,
+            "texts": self.texts,
+            "offsets": self.offsets,
+            "times": None if ticks is None else ticks.time,
+        }
+        told: list[Plain] | None = None if ticks is None else [ticks.first, int(ticks.known_through)]
+        return packed(arrays, {"width": len(delta.columns), "ticks": told})
 
     @staticmethod
     def unpack(data: bytes) -> Changes:
-        ticks, tick, sign, columns, ids, texts, offsets = pickle.loads(data)
-        return Changes(ticks, Delta(tick, sign, columns), ids, texts, offsets)
+        arrays, plain = unpacked(data)
+        ticks = None if plain["ticks"] is None else Ticks(arrays["times"], *plain["ticks"])
+        columns = arrays["columns"].reshape(plain["width"], len(arrays["tick"]))
+        delta = Delta(arrays["tick"], arrays["sign"], columns)
+        return Changes(ticks, delta, arrays["ids"], arrays["texts"], arrays["offsets"])
 
 
 def sent(changelog: Changelog, exchange: Exchange, dictionary: Dictionary, *, with_ticks: bool) -> list[Changes]:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import secrets
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cqels_py.checkpoints.store import write_whole
-from cqels_py.errors import UsageError
+from cqels_py.checkpoints.locations import Location
+from cqels_py.checkpoints.objects import Store
+from cqels_py.checkpoints.shared_folder import ASIDE
+from cqels_py.errors import RunError, UsageError
 from cqels_py.runners.spark.stage import store_of
 from cqels_py.runners.statistics import Statistics
 
 _NAME = "query.json"
 _MARK = "mark"
-_RUN = "run"
-_APPLICATION = "application"
+_RUN = ".run"
+_TRIES = 5
+_APART = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,43 +52,67 @@ class Claim:
     run: int
 
 
-def claim(folder: Path, about: Mapping[str, str | int], application: str | None = None) -> Claim:
+def claim(location: Location, about: Mapping[str, str | int], application: str | None = None) -> Claim:
     """Claim the folder for a query, or find that it has its state already.
 
     `about`: properties that have to be the same when a query continues from there. UsageError if they are not, or if
     the folder belongs to something else. `application`: Spark's id of it; without one each claim counts as a run of its
     own.
     """
-    path = folder / _NAME
-    if path.exists():
-        found = _read(path)
+    store = location.open()
+    names = store.names()
+    if _NAME in names:
+        found = _read(location)
         changed = [name for name, value in about.items() if found.get(name) != value]
         if changed:
             raise UsageError(
-                f"the state in {folder} was made with {_ANOTHER.get(changed[0], f'another {changed[0]}')}: give the query a new "
+                f"the state in {location} was made with {_ANOTHER.get(changed[0], f'another {changed[0]}')}: give the query a new "
                 "folder (and a new checkpoint)"
             )
-        claimed = Claim(str(found[_MARK]), int(found.get(_RUN, 1)))
-        if application is None or found.get(_APPLICATION) != application:
-            claimed = replace(claimed, run=claimed.run + 1)
-            _write(path, about, claimed, application)
-        return claimed
-    if folder.exists() and any(each.suffix != ".tmp" for each in folder.iterdir()):
-        raise UsageError(f"{folder} is not empty, and does not hold the state of a query")
-    folder.mkdir(parents=True, exist_ok=True)
-    claimed = Claim(uuid.uuid4().hex, 1)
-    _write(path, about, claimed, application)
-    return claimed
+        mark = str(found[_MARK])
+    else:
+        if names or _holds_others(location):
+            raise UsageError(f"{location} is not empty, and does not hold the state of a query")
+        mark = uuid.uuid4().hex
+        store.put(_NAME, json.dumps({**about, _MARK: mark}).encode())
+    return Claim(mark, _number_of_run(store, application))
 
 
-def _write(path: Path, about: Mapping[str, str | int], claimed: Claim, application: str | None) -> None:
-    text = json.dumps({**about, _MARK: claimed.mark, _RUN: claimed.run, _APPLICATION: application})
-    write_whole(path, text.encode())
+def _holds_others(location: Location) -> bool:
+    """Are there folders, or files that no driver has left behind that died?"""
+    folder = Path(location.text)
+    return location.is_local and folder.exists() and any(path.suffix != ASIDE for path in folder.iterdir())
 
 
-def statistics(folder: Path) -> Statistics:
+def _number_of_run(store: Store, application: str | None) -> int:
+    """The number of this run: that of its application, or a new one, greater than all before.
+
+    Each run has an object of its own. Of two that take the same number at the same time, at least one sees the other,
+    and takes another one.
+    """
+    mine = hashlib.blake2b((application or uuid.uuid4().hex).encode(), digest_size=8).hexdigest()
+    runs = _runs(store)
+    newest = max(runs, default=(0, ""))
+    if newest[1] == mine and [number for number, _ in runs].count(newest[0]) == 1:
+        return newest[0]
+    number = newest[0] + 1
+    for _ in range(_TRIES):
+        store.put(f"{number}-{mine}{_RUN}", json.dumps({"application": application}).encode())
+        if sum(other == number for other, _ in _runs(store)) == 1:
+            return number
+        number += secrets.randbelow(_APART) + 1
+    raise RunError("drivers that start again and again take each other's numbers: start only one on a state")
+
+
+def _runs(store: Store) -> list[tuple[int, str]]:
+    """The numbers of all runs, and which applications have them."""
+    found = (name.removesuffix(_RUN).partition("-") for name in store.names() if name.endswith(_RUN))
+    return [(int(number), token) for number, _, token in found]
+
+
+def statistics(location: Location) -> Statistics:
     """The query's counts up to its last micro-batch."""
-    noted = _all_noted(folder)
+    noted = _all_noted(location)
     if not noted[0]:
         return Statistics()
     # Every part sees every element; the triples of each were counted when they were partitioned.
@@ -99,34 +128,34 @@ def statistics(folder: Path) -> Statistics:
     )
 
 
-def loads(folder: Path) -> list[list[PartLoad]]:
+def loads(location: Location) -> list[list[PartLoad]]:
     """The load of each partition of each stage up to the last micro-batch; nothing before the first."""
     return [
         [PartLoad(each["rows"], each["rows_of_batch"], each["rebuilt"]) for each in stage]
-        for stage in _all_noted(folder)
+        for stage in _all_noted(location)
     ]
 
 
-def _all_noted(folder: Path) -> list[list[Mapping[str, Any]]]:
-    path = folder / _NAME
-    if not path.exists():
-        raise UsageError(f"{folder} does not hold the state of a query")
-    parts = str(_read(path)["partitions"]).split()
-    return [_noted(folder, stage, int(count)) for stage, count in enumerate(parts)]
+def _all_noted(location: Location) -> list[list[Mapping[str, Any]]]:
+    if _NAME not in location.open().names():
+        raise UsageError(f"{location} does not hold the state of a query")
+    parts = str(_read(location)["partitions"]).split()
+    return [_noted(location, stage, int(count)) for stage, count in enumerate(parts)]
 
 
-def _noted(folder: Path, stage: int, parts: int) -> list[Mapping[str, Any]]:
-    counts = [store_of(folder, stage, part).counts() for part in range(parts)]
+def _noted(location: Location, stage: int, parts: int) -> list[Mapping[str, Any]]:
+    counts = [store_of(location.text, stage, part).counts() for part in range(parts)]
     return [each for each in counts if each is not None]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(location: Location) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text())
+        found = json.loads(location.open().get(_NAME))
         if not isinstance(found, dict) or _MARK not in found:
             raise ValueError("it has other content")
     except ValueError as error:
         raise UsageError(
-            f"{path} does not describe the state of a query ({error}): give the query a new folder (and a new checkpoint)"
+            f"{location.below(_NAME)} does not describe the state of a query ({error}): give the query a new folder (and a new "
+            "checkpoint)"
         ) from None
     return found

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 
 from cqels_py.batches.results import ResultBatch
+from cqels_py.checkpoints.state_file import State
 from cqels_py.dataflow import Dataflow
+from cqels_py.dataflow.saved_state import dictionary_state
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.operators.r2s.changelog_output import ChangelogOutput
@@ -19,8 +21,10 @@ from cqels_py.runners.spark.exchange import Changes, Exchange, received, sent
 from cqels_py.runners.spark.routing import PartitionSlice, combine
 from cqels_py.runners.spark.rows import solution_rows, triple_rows
 from cqels_py.runners.statistics import Counters, Statistics
+from cqels_py.state.named_values import NamedValues, restore, values_of
 
 _COLLECT_FROM = 100_000
+_TERMS, _PART, _DATAFLOW, _RUNNER = "terms", "part", "dataflow/", "runner/"
 ROUTED = pa.schema([("part", pa.int32()), ("task", pa.int32()), ("data", pa.binary())])
 """Rows for the partitions of a stage, from a task of the one before."""
 
@@ -56,20 +60,20 @@ class Rendered:
         self._columns = columns
         self._template = template
         self._part = part
-        self._delivered = 0
+        self.delivered = 0
         self._rows: list[pa.RecordBatch] = []
         self._step: int | None = 0 if ticks else None
         self.wanted = True
 
     def deliver(self, batch: ResultBatch) -> None:
-        first = self._delivered
-        self._delivered += len(batch)
+        first = self.delivered
+        self.delivered += len(batch)
         if not self.wanted:
             return
         if not self._template:
             self._rows.append(solution_rows(batch, self._dictionary, self._columns, self._step))
             return
-        numbers = pa.array([f"{self._part}x{n}" for n in range(first, self._delivered)], pa.large_string())
+        numbers = pa.array([f"{self._part}x{n}" for n in range(first, self.delivered)], pa.large_string())
         self._rows.extend(triple_rows(batch, self._dictionary, self._template, numbers))
 
     def fail(self, error: RunError) -> None:
@@ -104,6 +108,7 @@ class Handover:
         self._exchange = exchange
         self._part = part
         self._sends_ticks = own_ticks or part == 0
+        self.delivered = 0
         self.wanted = True
 
     def deliver(self, batch: ResultBatch) -> None:
@@ -142,6 +147,14 @@ class PartState(Protocol):
         """The partition's counts."""
         ...
 
+    def state(self) -> State:
+        """The state between two micro-batches as data, for `restore`. Arrays are not copies."""
+        ...
+
+    def restore(self, state: State) -> None:
+        """Continue from the state of a part of the same stage; the dictionary has its terms already."""
+        ...
+
 
 @dataclass
 class ReadingState:
@@ -170,11 +183,35 @@ class ReadingState:
     def statistics(self) -> Statistics:
         return replace(self.runner.counters.snapshot(), triples=self.needed, malformed=self.skipped)
 
+    @property
+    def _dataflow(self) -> Dataflow:
+        (query,) = self.runner.queries
+        return query.dataflow
+
+    def state(self) -> State:
+        part: NamedValues = {"needed": self.needed, "skipped": self.skipped, "delivered": self.results.delivered}
+        return {
+            _TERMS: dictionary_state(self.dictionary),
+            _PART: part,
+            **_within(_RUNNER, self.runner.state()),
+            **_within(_DATAFLOW, self._dataflow.state()),
+        }
+
+    def restore(self, state: State) -> None:
+        part = state[_PART]
+        self.needed, self.skipped = cast(int, part["needed"]), cast(int, part["skipped"])
+        self.results.delivered = cast(int, part["delivered"])
+        self.runner.restore(_below(_RUNNER, state))
+        self.runner.end_restore()
+        self._dataflow.restore(_below(_DATAFLOW, state))
+
 
 @dataclass
 class LaterState:
     """A partition of a stage that reads the changelog of the one before. `width`: its columns; `counted`: by the
     dataflow."""
+
+    STATE: ClassVar = ("rows", "delivered", "ticked", "counted")
 
     dictionary: Dictionary
     dataflow: Dataflow
@@ -207,3 +244,24 @@ class LaterState:
     @property
     def statistics(self) -> Statistics:
         return replace(self.counted.snapshot(), results=self.delivered)
+
+    def state(self) -> State:
+        return {
+            _TERMS: dictionary_state(self.dictionary),
+            _PART: {**values_of(self), "rendered": self.results.delivered},
+            **_within(_DATAFLOW, self.dataflow.state()),
+        }
+
+    def restore(self, state: State) -> None:
+        part = dict(state[_PART])
+        self.results.delivered = cast(int, part.pop("rendered"))
+        restore(self, part)
+        self.dataflow.restore(_below(_DATAFLOW, state))
+
+
+def _within(prefix: str, state: State) -> State:
+    return {prefix + part: values for part, values in state.items()}
+
+
+def _below(prefix: str, state: State) -> dict[str, NamedValues]:
+    return {part.removeprefix(prefix): values for part, values in state.items() if part.startswith(prefix)}

@@ -58,8 +58,8 @@ def _stage(
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
         near = Path(SparkFiles.getRootDirectory())
-        part, execution = context.partitionId(), context.stageId()
-        return stage.evaluate(job, batches, _batch(context, batch), part, final, number, near, execution)
+        part, execution, attempt = context.partitionId(), context.stageId(), context.taskAttemptId()
+        return stage.evaluate(job, batches, _batch(context, batch), part, final, number, near, execution, attempt)
 
     return evaluate
 

@@ -6,9 +6,8 @@ them at the same ticks as on one machine; but only the triples that it owns, as 
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
 
 import numpy as np
@@ -24,6 +23,8 @@ from cqels_py.distribution.rule_keys import fact_patterns
 from cqels_py.errors import RunError
 from cqels_py.plan.nodes import GRAPH, Node, PatternText, Plan, is_variable
 from cqels_py.plan.traverse import scans_of, states_of
+from cqels_py.runners.spark.packing import packed, unpacked
+from cqels_py.state.named_values import Array
 from cqels_py.terms.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 
 EVERYWHERE = 0
@@ -137,13 +138,17 @@ class PartitionSlice:
     skipped: int = 0
 
     def pack(self) -> bytes:
-        return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+        elements: dict[str, Array | None] = {
+            each.name: getattr(self.elements, each.name) for each in fields(self.elements)
+        }
+        terms: dict[str, Array | None] = {"ids": self.ids, "texts": self.texts, "offsets": self.offsets}
+        return packed({**elements, **terms}, {"needed": self.needed, "skipped": self.skipped})
 
     @staticmethod
     def unpack(data: bytes) -> PartitionSlice:
-        found = pickle.loads(data)
-        assert isinstance(found, PartitionSlice)
-        return found
+        arrays, counts = unpacked(data)
+        ids, texts, offsets = (arrays.pop(name) for name in ("ids", "texts", "offsets"))
+        return PartitionSlice(ElementBatch(**arrays), ids, texts, offsets, **counts)
 
 
 def slices(batch: ElementBatch, routing: Routing, dictionary: Dictionary, skipped: int = 0) -> list[PartitionSlice]:

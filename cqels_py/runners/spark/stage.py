@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,20 +13,25 @@ import pyarrow.compute as pc
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
+from cqels_py.checkpoints.locations import Location
+from cqels_py.checkpoints.state_file import from_bytes
 from cqels_py.checkpoints.store import Attempt, PartStore, Saved, Start
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
 from cqels_py.formats.tabular import elements_from_arrow
 from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import TemplateTriple
+from cqels_py.runners.spark.blueprint import blueprint_of
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.hot import HotCopy
+from cqels_py.runners.spark.packing import packed_list, unpacked_list
 from cqels_py.runners.spark.parts import PartState, routed_rows
 from cqels_py.runners.spark.routing import Routing, slices
 
 _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
 """Scopes of blank nodes are made of batch, task, and row of a task, so that those of different elements differ."""
 
+_FINAL = "final"
 _LOG = logging.getLogger("cqels_py.spark")
 
 
@@ -41,7 +45,7 @@ class Job:
     changes of each stage but the last are partitioned for the next. `in_order`: elements are processed in order of
     arrival, not by their times, and results include the order of their ticks: for a single reader of all streams.
     `skip_malformed`: rows with malformed terms are left out and counted. `run`: how many times a driver has opened the
-    state, this one included.
+    state, this one included. `folder`: a path or a URI; `blueprint`: packed, from which states are made.
     """
 
     folder: str
@@ -51,6 +55,7 @@ class Job:
     streams: tuple[str, ...]
     time_predicates: tuple[str | None, ...]
     routing: Routing
+    blueprint: bytes = b""
     exchanges: tuple[Exchange, ...] = ()
     in_order: bool = False
     skip_malformed: bool = False
@@ -130,14 +135,18 @@ def _ask(job: Job, stream: int, time: int) -> None:
         _LOG.warning("<%s>: %s", job.streams[stream], unit_question(time))
 
 
+BEGINNING = "beginning"
+"""The object with the static data and its terms, which is in the query's folder."""
+
 _HOT: dict[tuple[str, int, int], tuple[str, PartState]] = {}
 """States in this worker's memory, by mark, stage and part, each with its name in the store."""
 _MOST_HOT = 64
 
 
-def store_of(folder: Path, stage: int, part: int) -> PartStore[PartState]:
+def store_of(folder: str, stage: int, part: int) -> PartStore:
     """The store of a partition's state: that of a later stage is in a folder of its stage."""
-    return PartStore(folder / f"stage{stage}" if stage else folder, part)
+    place = Location(folder).below(*([f"stage{stage}"] if stage else []), str(part))
+    return PartStore(place.open(), str(place))
 
 
 def evaluate(
@@ -149,32 +158,33 @@ def evaluate(
     stage: int = 0,
     near: Path | None = None,
     execution: int = 0,
+    number: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """The output of one partition of a stage for one micro-batch: results, or rows for the next stage's partitions.
 
     Running a batch again gives the same output and the same state. `near`: a folder of this host for hot states.
     `execution`: Spark's number of the stage: attempts that share it have the same output for the micro-batch, whatever
-    rows they got (checkpoints/store.py).
+    rows they got (checkpoints/store.py). `number`: Spark's of the attempt.
     """
     found = sorted((row["task"], row["data"]) for each in rows for row in each.to_pylist() if row["part"] == part)
     slice_data = [packed for _, packed in found]
-    data = pickle.dumps((slice_data, final), pickle.HIGHEST_PROTOCOL)
-    attempt = Attempt(batch, job.run, execution)
-    store = store_of(Path(job.folder), stage, part)
+    data = packed_list(slice_data, {_FINAL: final})
+    attempt = Attempt(batch, job.run, execution, number)
+    store = store_of(job.folder, stage, part)
     copy: HotCopy[PartState] | None = None if near is None else HotCopy(near, job.mark, stage, part)
     saved: Saved | None = None
     while saved is None:
         start = store.start(attempt)
         if start.settled is not None and start.settled != data:
             data = start.settled
-            slice_data, final = pickle.loads(data)
-        state, read_back = _state_before(store, copy, start, (job.mark, stage, part), in_order=job.in_order)
+            slice_data, final = _input(data)
+        state, read_back = _state_before(job, store, copy, start, (job.mark, stage, part))
         late, had = state.statistics.late, state.rows
         state.take(slice_data, final=final, in_order=job.in_order)
         results = state.results.fetch()
         rebuilt = start.counts.get("rebuilt", 0) + read_back
         load = {"rows": state.rows, "rows_of_batch": state.rows - had, "rebuilt": rebuilt}
-        saved = store.save(attempt, start, data, state, {"batch": batch, **load, **asdict(state.statistics)})
+        saved = store.save(attempt, start, data, state.state, {"batch": batch, **load, **asdict(state.statistics)})
     if not saved.late:
         _keep_hot((job.mark, stage, part), saved.name, state)
         # If all micro-batches go to one worker, no copy is needed; the first state is always restored.
@@ -192,12 +202,7 @@ def _keep_hot(key: tuple[str, int, int], name: str, state: PartState) -> None:
 
 
 def _state_before(
-    store: PartStore[PartState],
-    copy: HotCopy[PartState] | None,
-    start: Start,
-    key: tuple[str, int, int],
-    *,
-    in_order: bool,
+    job: Job, store: PartStore, copy: HotCopy[PartState] | None, start: Start, key: tuple[str, int, int]
 ) -> tuple[PartState, bool]:
     """The state from which the batch starts, and whether it was restored from its store.
 
@@ -211,11 +216,20 @@ def _state_before(
         return hot, False
     if copy is not None and (taken := copy.take(start.name)) is not None:
         return taken, False
-    state, inputs = store.load(start)
+    saved, inputs = store.load(start)
+    _, stage, part = key
+    beginning = from_bytes(Location(job.folder).open().get(BEGINNING))
+    state = blueprint_of(job.blueprint).make(stage, part, beginning, saved)
     for data in inputs:
-        slice_data, final = pickle.loads(data)
-        _replay(state, slice_data, final=final, in_order=in_order)
+        slice_data, final = _input(data)
+        _replay(state, slice_data, final=final, in_order=job.in_order)
     return state, True
+
+
+def _input(data: bytes) -> tuple[list[bytes], bool]:
+    """What the tasks before have sent for a micro-batch, and whether it is the last one."""
+    slice_data, plain = unpacked_list(data)
+    return slice_data, bool(plain[_FINAL])
 
 
 def _replay(state: PartState, slice_data: list[bytes], *, final: bool, in_order: bool) -> None:

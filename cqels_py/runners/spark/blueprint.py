@@ -1,0 +1,100 @@
+"""From a plan to the states of its parts: what a worker makes a new state of, or one from a snapshot."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from cqels_py.checkpoints.state_file import State
+from cqels_py.dataflow import Dataflow
+from cqels_py.dataflow.ownership import cell
+from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.dictionary import Dictionary
+from cqels_py.distribution.stages import PlannedStage, reports_at_boundaries
+from cqels_py.functions.limits import Limits
+from cqels_py.operators.r2s.changelog_output import ChangelogOutput
+from cqels_py.plan.nodes import Plan, TemplateTriple
+from cqels_py.runners.local import LocalRunner
+from cqels_py.runners.running import RunningQuery
+from cqels_py.runners.spark.exchange import Exchange
+from cqels_py.runners.spark.parts import Handover, LaterState, PartState, ReadingState, Rendered
+from cqels_py.runners.statistics import Counters
+
+_TERMS, _STATIC = "terms", "static"
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """The stages of a plan. `report`: gets reports of its dataflows. The others: see `Job`."""
+
+    plan: Plan
+    stages: tuple[PlannedStage, ...]
+    exchanges: tuple[Exchange, ...]
+    columns: tuple[str, ...]
+    template: tuple[TemplateTriple, ...]
+    lateness: int
+    report: Callable[[str], None]
+    in_order: bool
+
+    def packed(self) -> bytes:
+        """For the tasks, which unpack it only where a state has to be made."""
+        return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+
+    def make(self, number: int, part: int, beginning: State, saved: State | None) -> PartState:
+        """The state of a part of a stage: the one that was saved, or a new one. `beginning`: of the query (`beginning_of`)."""
+        dictionary = Dictionary(strict=True)
+        restore_dictionary(dictionary, dict((saved or beginning)[_TERMS]))
+        state = self._new(number, part, dictionary, _static_data(beginning))
+        if saved is not None:
+            state.restore(saved)
+        return state
+
+    def _new(self, number: int, part: int, dictionary: Dictionary, data: StaticData) -> PartState:
+        stage = self.stages[number]
+        axes = () if stage.shares is None else stage.shares.axes
+        changelog: ChangelogOutput | None = None
+        results: Rendered | Handover = Rendered(dictionary, self.columns, self.template, part, ticks=self.in_order)
+        if number < len(self.exchanges):
+            exchange = self.exchanges[number]
+            changelog = ChangelogOutput(exchange.width)
+            own_ticks = number == 0 and self.plan.rules is not None
+            results = Handover(dictionary, changelog, exchange, part, own_ticks=own_ticks)
+        runner = None if number else LocalRunner(dictionary, self.lateness)
+        counted = Counters() if runner is None else runner.counters
+        dataflow = Dataflow(
+            replace(self.plan, root=stage.root),
+            dictionary,
+            data,
+            cell=cell(axes, part),
+            changelog=changelog,
+            every_boundary=reports_at_boundaries(self.plan),
+            limits=Limits(report=self.report, count=counted.add_no_numbers),
+        )
+        if runner is None:
+            return LaterState(dictionary, dataflow, results, self.exchanges[number - 1].width, counted)
+        runner.queries = [RunningQuery(dataflow, list(range(len(self.plan.streams))), results)]
+        return ReadingState(dictionary, runner, results)
+
+
+@cache
+def blueprint_of(data: bytes) -> Blueprint:
+    """What `packed` has made, unpacked once in a worker."""
+    found = pickle.loads(data)
+    assert isinstance(found, Blueprint)
+    return found
+
+
+def beginning_of(data: StaticData, dictionary: Dictionary) -> State:
+    """The static data of a query and its terms, which its parts have in common."""
+    return {_TERMS: dictionary_state(dictionary), _STATIC: {"quads": data.quads, "names": data.names}}
+
+
+def _static_data(beginning: Mapping[str, Any]) -> StaticData:
+    values = beginning[_STATIC]
+    return StaticData([np.array(values["quads"])], np.array(values["names"]).tolist())

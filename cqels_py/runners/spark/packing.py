@@ -1,0 +1,76 @@
+"""Arrays and plain values as bytes, between tasks and in the log: an Arrow IPC stream of one batch with a row for each. It contains
+no code.
+
+    name  string        of the value, or none
+    type  string        NumPy's name of the array's type; "json" for a plain value, "bytes" for data as it is
+    data  large binary  the array's memory, or the value
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from cqels_py.errors import RunError
+from cqels_py.state.named_values import Array, Plain
+
+FORMAT = 1
+"""Raised whenever the layout changes."""
+_VERSION = b"format"
+_SCHEMA = pa.schema(
+    [pa.field("name", pa.string()), pa.field("type", pa.string()), pa.field("data", pa.large_binary())],
+    metadata={_VERSION: str(FORMAT)},
+)
+_PLAIN, _BYTES = "json", "bytes"
+_Row: TypeAlias = "tuple[str | None, str, bytes]"
+
+
+def packed(arrays: Mapping[str, Array | None], plain: Mapping[str, Plain] | None = None) -> bytes:
+    """The arrays (n each; None are left out) and the values.
+
+    >>> found, plain = unpacked(packed({"ids": np.array([3, 1]), "graph": None}, {"needed": 2}))
+    >>> found, plain
+    ({'ids': array([3, 1])}, {'needed': 2})
+    """
+    rows: list[_Row] = [(name, each.dtype.str, each.tobytes()) for name, each in arrays.items() if each is not None]
+    return _written([*rows, (None, _PLAIN, json.dumps(plain or {}).encode())])
+
+
+def unpacked(data: bytes) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays, which are copies, and the plain values."""
+    *rows, (_, _, plain) = _read(data)
+    # Kernels are compiled for arrays that are aligned and writable.
+    return {str(name): np.frombuffer(each, type_).copy() for name, type_, each in rows}, json.loads(plain)
+
+
+def packed_list(data: Sequence[bytes], plain: Mapping[str, Plain]) -> bytes:
+    """Several pieces of data, and plain values."""
+    rows: list[_Row] = [(None, _BYTES, each) for each in data]
+    return _written([*rows, (None, _PLAIN, json.dumps(plain).encode())])
+
+
+def unpacked_list(data: bytes) -> tuple[list[bytes], dict[str, Any]]:
+    """What `packed_list` was given."""
+    *rows, (_, _, plain) = _read(data)
+    return [each for _, _, each in rows], json.loads(plain)
+
+
+def _written(rows: Sequence[_Row]) -> bytes:
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _SCHEMA, strict=True)]
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, _SCHEMA) as writer:
+        writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))
+    return bytes(memoryview(out.getvalue()))
+
+
+def _read(data: bytes) -> list[_Row]:
+    with pa.ipc.open_stream(data) as reader:
+        found = (reader.schema.metadata or {}).get(_VERSION, b"?").decode()
+        if found != str(FORMAT):
+            raise RunError(f"data of the format {found}; this version reads {FORMAT}: are all workers of one version?")
+        columns = reader.read_next_batch().columns
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
