@@ -7,6 +7,9 @@ from pathlib import Path
 
 from cqels_py.errors import CqelsError
 
+Block = bytes | memoryview
+"""Consecutive bytes."""
+
 
 class StorageError(CqelsError):
     """A checkpoint cannot be written or read: a full disk, a folder without permission, a damaged file."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cqels_py.checkpoints import durable_files
-from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.checkpoints.durable_files import Block, StorageError
 
 FORMAT = 1
 """Raised whenever the layout of the file or of its records changes."""
@@ -53,20 +53,23 @@ class Log:
         self._number = self._place = 0
         self.size = 0
         """Bytes of the current file."""
+        # Bytes, of all files.
         self._appended = self._synced = 0
         self._lock, self._syncing = threading.Lock(), threading.Lock()
         self._broken: str | None = None
 
     def begin(self, number: int) -> None:
-        """Sync all that was appended, and begin the log behind the snapshot of this number."""
+        """Sync all that was appended, and begin the log of this number. After StorageError the former one goes on."""
         self.sync()
-        self.close()
         path = _path(self._folder, number)
         try:
-            self._descriptor = durable_files.create(path, _MAGIC)
+            descriptor = durable_files.create(path, _MAGIC)
             durable_files.sync_entries(self._folder)
         except OSError as error:
-            raise self._fails(f"cannot write {path}: {error.strerror}") from error
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        with self._syncing:
+            self.close()
+            self._descriptor = descriptor
         self._path, self._number, self._place, self.size = path, number, 0, len(_MAGIC)
 
     def resume(self, number: int, place: int) -> None:
@@ -78,20 +81,28 @@ class Log:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
         self.size = os.fstat(self._descriptor).st_size
 
-    def append(self, kind: int, content: bytes) -> None:
-        """Write a record. It is durable after `sync`; after StorageError it is not there, and the log can be used further."""
+    def append(self, kind: int, *content: Block) -> None:
+        """Write a record, with its content in consecutive blocks.
+
+        It is durable after `sync`; after StorageError it is not there, and the log can be used further.
+        """
         with self._lock:
             self._check()
             assert self._descriptor is not None
-            record = _packed(self._number, self._place, kind, content)
+            record = _packed(self._number, self._place, kind, *content)
             try:
                 durable_files.append(self._descriptor, record)
             except OSError as error:
                 self._cut_unfinished(error)
                 raise StorageError(f"cannot write {self._path}: {error.strerror}; nothing was taken in") from error
             self._place += 1
-            self._appended += 1
+            self._appended += len(record)
             self.size += len(record)
+
+    @property
+    def unsynced(self) -> int:
+        """Bytes that have been appended since the last sync."""
+        return self._appended - self._synced
 
     def sync(self) -> None:
         """Return when all records that were appended before this call are durable."""
@@ -218,11 +229,13 @@ def _record(data: bytes, at: int, number: int) -> tuple[int, Record] | None:
     return place, Record(kind, content)
 
 
-def _packed(number: int, place: int, kind: int, content: bytes) -> bytes:
-    return _HEAD.pack(_MARKER, place, len(content), kind, _digest(number, place, kind, content)) + content
+def _packed(number: int, place: int, kind: int, *content: Block) -> bytes:
+    head = _HEAD.pack(_MARKER, place, sum(map(len, content)), kind, _digest(number, place, kind, *content))
+    return b"".join((head, *content))
 
 
-def _digest(number: int, place: int, kind: int, content: bytes) -> bytes:
+def _digest(number: int, place: int, kind: int, *content: Block) -> bytes:
     digest = hashlib.sha256(struct.pack("<QQB", number, place, kind))
-    digest.update(content)
+    for block in content:
+        digest.update(block)
     return digest.digest()[:_DIGEST]

@@ -1,6 +1,6 @@
 """Elements and terms as bytes for a log: terms by their texts, so that they can be read with any dictionary.
 
-    terms      n, u, n positions (int32) among u different texts, the lengths of these (uint32), the texts one after another
+    terms      n, u, n positions (int32) among u texts, the lengths of these (uint32), the texts one after another
     elements   n, m, flags, times (int64), streams (int32), triples of each element (int32), those counted (int32, if given), terms
 
 Numbers are little-endian. A blank node is written by the label that results show it with, which determines its id.
@@ -9,13 +9,15 @@ Numbers are little-endian. A blank node is written by the label that results sho
 from __future__ import annotations
 
 import struct
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.checkpoints.durable_files import Block
 from cqels_py.dictionary import Dictionary
+from cqels_py.kernels.rows.repeats import find_repeats
 from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
 
 Number = TypeVar("Number", np.int32, np.uint32, np.int64)
@@ -24,19 +26,21 @@ _TERMS = struct.Struct("<QQ")
 _ELEMENTS = struct.Struct("<QQB")
 _GRAPH, _COUNTED = 1, 2
 _FEW = 64
-"""So many ids are told apart faster by Python than by Arrow."""
+"""So many ids are told apart faster by Python than by a kernel with its tables."""
+_RECENT = 1 << 13
+"""Ids among which repetitions are found: a table that a processor's cache holds."""
 _BLANK = len("_:b")
 _HEX = np.zeros(256, np.int64)
 _HEX[list(b"0123456789abcdef")] = np.arange(16)
 _WEIGHTS = np.int64(1) << (4 * np.arange(14, -1, -1, dtype=np.int64))
 
 
-def pack_terms(ids: Ids, dictionary: Dictionary) -> bytes:
-    """The terms of ids (n); 0 is unbound."""
-    different, positions = _told_apart(ids)
+def pack_terms(ids: Ids, dictionary: Dictionary) -> list[Block]:
+    """The terms of ids (n), as consecutive blocks; 0 is unbound."""
+    different, positions = _without_repeats(ids)
     data, offsets = dictionary.decode_bytes(different)
-    head = _TERMS.pack(len(ids), len(different))
-    return b"".join((head, positions.tobytes(), np.diff(offsets).astype(np.uint32).tobytes(), data.tobytes()))
+    lengths = np.diff(offsets).astype(np.uint32)
+    return [_TERMS.pack(len(ids), len(different)), _bytes(positions), _bytes(lengths), _bytes(data)]
 
 
 def unpack_terms(data: memoryview, dictionary: Dictionary) -> Ids:
@@ -53,20 +57,18 @@ def unpack_terms(data: memoryview, dictionary: Dictionary) -> Ids:
     return ids[positions]
 
 
-def pack_elements(batch: ElementBatch, dictionary: Dictionary) -> bytes:
-    """Elements with their terms. Streams are written by their numbers."""
+def pack_elements(batch: ElementBatch, dictionary: Dictionary) -> list[Block]:
+    """Elements with their terms, as consecutive blocks. Streams are written by their numbers."""
     columns = [batch.subject, batch.predicate, batch.object, *([] if batch.graph is None else [batch.graph])]
     flags = _GRAPH * (batch.graph is not None) + _COUNTED * (batch.counted is not None)
-    return b"".join(
-        (
-            _ELEMENTS.pack(len(batch.time), len(batch.subject), flags),
-            batch.time.tobytes(),
-            batch.stream.tobytes(),
-            np.diff(batch.first).astype(np.int32).tobytes(),
-            b"" if batch.counted is None else batch.counted.astype(np.int32).tobytes(),
-            pack_terms(np.concatenate(columns), dictionary),
-        )
-    )
+    return [
+        _ELEMENTS.pack(len(batch.time), len(batch.subject), flags),
+        _bytes(batch.time),
+        _bytes(batch.stream),
+        _bytes(np.diff(batch.first).astype(np.int32)),
+        b"" if batch.counted is None else _bytes(batch.counted.astype(np.int32)),
+        *pack_terms(np.concatenate(columns), dictionary),
+    ]
 
 
 def count_of(data: memoryview) -> int:
@@ -102,13 +104,18 @@ class _Columns:
         return found
 
 
-def _told_apart(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
-    """The different ids, in order of their first positions, and the position of each id among them."""
+def _without_repeats(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
+    """The ids without most repetitions, and the position of each id among them."""
     if len(ids) <= _FEW:
         given = ids.tolist()
         numbers = {each: number for number, each in enumerate(dict.fromkeys(given))}
         return np.array(list(numbers), np.int64), np.array([numbers[each] for each in given], np.int32)
-    import pyarrow as pa
+    recent, places = np.empty(_RECENT, np.int64), np.full(_RECENT, -1, np.int32)
+    different, positions = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
+    count = find_repeats(ids, recent, places, positions, different)
+    return different[:count], positions
 
-    encoded = pa.array(ids).dictionary_encode()
-    return encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
+
+def _bytes(array: npt.NDArray[Any]) -> memoryview:
+    """The memory of an array, which must not change until it is written."""
+    return np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")

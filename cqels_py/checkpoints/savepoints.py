@@ -47,13 +47,13 @@ def _copy(folder: Path, to: Path) -> None:
             from_bytes(data)
         except StorageError:
             continue
-        inputs = folder / log.name_of(number)
-        # All that is appended from here on belongs to the original only.
-        since = inputs.read_bytes() if inputs.exists() else None
+        # All that is appended from here on belongs to the original only. There are several while a snapshot is being written.
+        logs = [log.name_of(each) for each in log.numbers(folder) if each >= number]
+        since = [(each, (folder / each).read_bytes()) for each in logs]
         to.mkdir(parents=True, exist_ok=True)
         store = LocalStore(to)
-        if since is not None:
-            store.put(inputs.name, since)
+        for each, content in since:
+            store.put(each, content)
         store.put(name, data)
         return
     raise StorageError(f"no snapshot of {folder} is intact")

@@ -18,14 +18,12 @@ from cqels_py.cli import failures
 from cqels_py.cli.job import Job
 from cqels_py.connections.tables import is_table
 from cqels_py.engine.durable.companion import Companion
-from cqels_py.errors import UnsupportedQuery, UsageError
+from cqels_py.errors import UsageError
 from cqels_py.formats.compression import local_path
-from cqels_py.plan.nodes import VolatileColumn
 from cqels_py.sources.stdin import STANDARD_INPUT
 from cqels_py.sources.urls import SOURCES
 
 if TYPE_CHECKING:
-    from cqels_py.plan.nodes import Plan
     from cqels_py.state.named_values import NamedValues
 
 _RUN = "run"
@@ -174,16 +172,11 @@ def _check_output(output: Path, length: int) -> None:
         )
 
 
-def check(job: Job, plan: Plan) -> None:
-    """UsageError or UnsupportedQuery for a run that would not continue exactly."""
+def check(job: Job) -> None:
+    """UsageError for a run that would not continue exactly."""
     for refused, reason in _refusals(job):
         if refused:
             raise UsageError(f"--checkpoint {reason}")
-    if any(isinstance(column, VolatileColumn) for column in plan.added):
-        raise UnsupportedQuery(
-            "--checkpoint: UUID, STRUUID, RAND and BNODE would have other values when results are made again; leave them out, or "
-            "run without --checkpoint"
-        )
 
 
 def _refusals(job: Job) -> Iterator[tuple[bool, str]]:

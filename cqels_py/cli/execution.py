@@ -343,7 +343,7 @@ def _with_checkpoint(
     """The checkpoint of the job, of either kind, and its run, with the state from there if there is one."""
     from cqels_py.cli import checkpointing
 
-    checkpointing.check(job, compiled.plan)
+    checkpointing.check(job)
     if checkpointing.is_logged(job):
         logged = checkpointing.LoggedRun(job)
         return None, logged, LocalRun(job, compiled, changelog, cleanup, logged=logged.companion)

@@ -106,10 +106,11 @@ def make_output(
     values: DictionaryValues,
     signs: TickSigns,
     evaluators: EvaluatorBuilder,
+    seed: str,
 ) -> Answers | AddedColumns | OrderedAnswers | Changes | Ask:
     """The operator that turns changes of the answer into results. `signs`: those of the answer's changes in the current step.
 
-    `evaluators` builds those of the expressions that are evaluated with the results.
+    `evaluators` builds those of the expressions that are evaluated with the results; `seed`: of their random values.
     """
     insertions = query.output in ("ISTREAM", "CHANGELOG")
     deletions = query.output in ("DSTREAM", "CHANGELOG")
@@ -121,12 +122,14 @@ def make_output(
         return OrderedAnswers(query.variables, len(columns), keys, values, distinct=query.order.distinct)
     if query.output == "RSTREAM":
         answers = Answers(query.root.variables)
-        return _with_columns(query, answers, dictionary, evaluators) if query.added else answers
+        return _with_columns(query, answers, dictionary, evaluators, seed) if query.added else answers
     return Changes(query.variables, insertions=insertions, deletions=deletions, signs=signs)
 
 
-def _with_columns(query: Plan, answers: Answers, dictionary: Dictionary, evaluators: EvaluatorBuilder) -> AddedColumns:
-    values, steps = VolatileValues(dictionary), []
+def _with_columns(
+    query: Plan, answers: Answers, dictionary: Dictionary, evaluators: EvaluatorBuilder, seed: str
+) -> AddedColumns:
+    values, steps = VolatileValues(dictionary, seed), []
     for added in query.added:
         match added:
             case plan.ComputedColumn(name, expression):

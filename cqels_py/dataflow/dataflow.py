@@ -54,7 +54,7 @@ class Dataflow:
     One part of several keeps to its `cell`. A part whose changes another dataflow reads hands them to a `changelog`, and has no
     results; one that reads such changes is fed with `receive`. `every_boundary`: see `TickClock`. `pool`: where it may share scans
     with other queries, and then reads the sources that these have already. `limits`: of the texts that expressions make.
-    `timers`: those that its operators set, or that `queue` does.
+    `timers`: those that its operators set, or that `queue` does. `seed`: of UUID, RAND and the like; none: they are random.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Dataflow:
         pool: SharedScansPool | None = None,
         limits: Limits = NO_REPORTS,
         timers: EventTimers | None = None,
+        seed: str = "",
     ) -> None:
         self.plan = query
         self._limits = limits
@@ -109,7 +110,7 @@ class Dataflow:
         self._ticks: Ticks | None = None
         self._is_monotone = is_monotone(query.root) and not self._changelog_inputs
         self._evaluators = EvaluatorBuilder(dictionary, limits)
-        self._output: Output = changelog or make_output(query, dictionary, self._values, self, self._evaluators)
+        self._output: Output = changelog or make_output(query, dictionary, self._values, self, self._evaluators, seed)
         self._ticked = False
         self._detached = False
         self.reader = self.shared_scans.attach(self._scans)

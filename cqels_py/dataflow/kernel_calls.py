@@ -15,8 +15,8 @@ from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import WITHOUT_TERMS, Node, Plan
 from cqels_py.plan.traverse import nodes_of
 
-_FORMATS: Final = "cqels_py.formats."
-"""Callers that read and write, of which a plan knows nothing: `formats.kernel_calls`."""
+_BESIDE: Final = ("cqels_py.formats.", "cqels_py.checkpoints.")
+"""Callers of which a plan knows nothing: see `formats.kernel_calls` and `checkpoints.kernel_calls`."""
 
 _PUSH: Final = "text.triples.encode_triples"
 """The kernel that takes the terms of elements that are pushed one by one."""
@@ -73,7 +73,7 @@ def calls_of(query: Plan, *, pushed: bool = True, rewritten: bool = False) -> li
         call
         for call in manifest()
         if call.caller not in unused
-        and not call.caller.startswith(_FORMATS)
+        and not call.caller.startswith(_BESIDE)
         and (pushed or call.kernel != _PUSH)
         and (call.kernel in entries or not call.kernel.startswith((_GROUP, _OPEN, _PUT, *_JOINS)))
     ]

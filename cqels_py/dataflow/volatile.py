@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,30 +16,34 @@ from cqels_py.functions.numbers import DOUBLE, Number, number_term
 from cqels_py.functions.terms import print_term
 from cqels_py.terms.layout import UNBOUND
 
-_DIGITS = 32
+_BYTES, _DIGITS = 16, 32
 _GROUPS = (8, 4, 4, 4, 12)
 _MOST_ROWS = 1 << 40
 
 
 class VolatileValues:
-    """New values of one query. Its blank nodes differ from row to row, and from those of any source."""
+    """New values of one query. Its blank nodes differ from row to row, and from those of any source.
 
-    STATE = ("_scope",)
+    `seed`: decides about all values, with the number of their row and the name of their column; without it they are random.
+    """
 
-    def __init__(self, dictionary: Dictionary) -> None:
+    STATE = ("_scope", "_seed")
+
+    def __init__(self, dictionary: Dictionary, seed: str) -> None:
         self._dictionary = dictionary
-        self._scope = dictionary.next_document() * _MOST_ROWS
+        self._seed = seed or os.urandom(_BYTES).hex()
+        self._scope = self._first = dictionary.next_document() * _MOST_ROWS
         self._scopes: Ids | None = None
-        self._random = np.random.default_rng()
 
     def begin(self, rows: int) -> None:
         """The next columns are of these rows: within one of them the same label is the same blank node."""
+        self._first = self._scope
         self._scopes = -(self._scope + np.arange(rows, dtype=np.int64))
         self._scope += rows
 
-    def uuids(self, rows: int, before: str, after: str) -> Ids:
+    def uuids(self, name: str, rows: int, before: str, after: str) -> Ids:
         """Version 4 of RFC 9562: random but for the version and the variant."""
-        bits = np.frombuffer(os.urandom(rows * _DIGITS // 2), np.uint8).reshape(rows, _DIGITS // 2).copy()
+        bits = np.ascontiguousarray(self._random(name, rows)[:, :2]).view(np.uint8).reshape(rows, _BYTES)
         bits[:, 6] = bits[:, 6] & 0x0F | 0x40
         bits[:, 8] = bits[:, 8] & 0x3F | 0x80
         digits = np.frombuffer(bits.tobytes().hex().encode(), np.uint8).reshape(rows, _DIGITS)
@@ -50,9 +55,9 @@ class VolatileValues:
             start, first = start + size + 1, first + size
         return self._encode(texts, np.zeros(rows, np.int64))
 
-    def numbers(self, rows: int) -> Ids:
+    def numbers(self, name: str, rows: int) -> Ids:
         """From 0, and less than 1."""
-        values: list[float] = self._random.random(rows).tolist()
+        values: list[float] = ((self._random(name, rows)[:, 0] >> np.uint64(11)) * 2.0**-53).tolist()
         return self._dictionary.encode([print_term(number_term(Number(DOUBLE, value))) for value in values])
 
     def labelled_nodes(self, labels: Ids) -> Ids:
@@ -65,6 +70,11 @@ class VolatileValues:
         assert self._scopes is not None
         texts = np.ascontiguousarray(np.char.add(b"_:", labels)).view(np.uint8).reshape(len(labels), -1)
         return self._encode(texts, self._scopes)
+
+    def _random(self, name: str, rows: int) -> npt.NDArray[np.uint64]:
+        """Random bits (rows, 4) of the column with this name: those of a row do not depend on the rows before it."""
+        key = np.frombuffer(hashlib.sha256(f"{self._seed} {name}".encode()).digest()[:_BYTES], np.uint64)
+        return np.random.Philox(key=key, counter=self._first).random_raw(4 * rows).reshape(rows, 4)
 
     def _encode(self, texts: npt.NDArray[np.uint8], scopes: Ids) -> Ids:
         rows, length = texts.shape
@@ -89,11 +99,11 @@ class VolatileFunction:
         values, rows = self.values, len(now)
         match self.function:
             case "UUID":
-                return values.uuids(rows, "<urn:uuid:", ">")
+                return values.uuids(self.name, rows, "<urn:uuid:", ">")
             case "STRUUID":
-                return values.uuids(rows, '"', '"')
+                return values.uuids(self.name, rows, '"', '"')
             case "RAND":
-                return values.numbers(rows)
+                return values.numbers(self.name, rows)
             case "BNODE" if self.labelled:
                 return values.labelled_nodes(columns[0])
             case _:

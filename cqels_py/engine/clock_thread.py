@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from cqels_py.errors import CqelsError, RunError
 
-INTERVAL: Final = 0.05
+INTERVAL: Final = 0.02
 """Seconds between two looks at the clock. Results have the instants at which they became true, whenever they are told."""
 
 

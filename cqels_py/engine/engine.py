@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
@@ -16,6 +17,7 @@ from weakref import WeakSet
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements
+from cqels_py.checkpoints.kernel_calls import calls_to_log
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
@@ -342,7 +344,8 @@ class Engine:
 
     def _prepare(self, compiled: CompiledQuery, asked: Registration, *, has_static: bool) -> None:
         reading = [*calls_to_read("arrow"), *(calls_to_read("nq") if has_static else ())]
-        prepare([*calls_of(compiled.plan, rewritten=asked.entailment is not None), *reading])
+        logging = calls_to_log() if self._inputs.keeps else ()
+        prepare([*calls_of(compiled.plan, rewritten=asked.entailment is not None), *reading, *logging])
 
     def register_rules(
         self,
@@ -387,12 +390,15 @@ class Engine:
         asked: Registration,
         backfill: Mapping[str, StreamSource] | None = None,
     ) -> Query:
+        asked = replace(asked, documents=self.dictionary.documents)
         if asked.entailment is not None:
             compiled = compile_query(compiled, source=asked.source, ontology=ontology_of(data, self.dictionary))
         limits = Limits(
             self._options.max_text, report_for(compiled.plan, self._reports.report), self._counters.add_no_numbers
         )
-        dataflow = Dataflow(compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits)
+        dataflow = Dataflow(
+            compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits, seed=asked.seed
+        )
         query = Query(compiled, dataflow, self, asked.name)
         running = RunningQuery(dataflow, self._numbered(query.plan), query.delivery)
         try:

@@ -203,6 +203,11 @@ class EventTimeGroup:
         else:
             self._watermark.advance(time)
 
+    def is_due(self, time: int, now: int) -> bool:
+        """May `follow` change more than the watermark, where it is `now` by the clock?"""
+        latest = time if self._early.elements is None else now
+        return self.is_waiting or self._next_due() <= max(latest - self._lateness, self._watermark.time)
+
     def _next_due(self) -> int:
         """The first instant at which something changes without another element."""
         found = [queries.next_instant for queries in self._on_scans]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -263,15 +263,23 @@ class LocalRunner(Runner):
             group.hold(frontiers)
         self._release_terms()
 
+    def is_due(self, time: int, behind: Container[int], now: int) -> bool:
+        """May `follow` change more than watermarks, where it is `now` by the clock?"""
+        return any(group.is_due(time, now) for group in self._following(behind))
+
     def follow(self, time: int, behind: Container[int] = ()) -> None:
         """No element before `time` (microseconds of the clock) is still on its way, but by their lateness: time goes on.
 
         It stands still for queries that read a stream that is `behind`: there are earlier elements that have not been read.
         """
+        for group in self._following(behind):
+            group.follow(time)
+        self._release_terms()
+
+    def _following(self, behind: Container[int]) -> Iterator[EventTimeGroup]:
         for group in self._groups:
             if not any(stream in behind for stream in group.streams):
-                group.follow(time)
-        self._release_terms()
+                yield group
 
     def finish(self, until: int | None = None) -> None:
         """The sources have ended. Time stands at the last instant that is told; elements up to it are late from now on.

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.location import Location
 from cqels_py.connections.mqtt import Broker, disconnected, is_refused
 from cqels_py.errors import RunError, UsageError
-from cqels_py.formats.values import columns_of_values
 from cqels_py.sinks.json_bodies import JsonBodies
 from cqels_py.sinks.protocol import SinkOpening
+from cqels_py.sinks.templates import Template
 from cqels_py.suggestions import unknown
 
-_VARIABLE = re.compile(r"\{([^{}]*)\}")
-_UNBOUND = "_"
 _SAFE = " !\"'()*,-.:;<=>?@[]^_`{|}~$&"
 """Characters that stand in a topic as they are: not those of levels and filters, and not % itself."""
 _MOST_UNCONFIRMED = 10_000
@@ -30,13 +25,14 @@ def mqtt_sink(location: Location) -> MqttSinkConnector:
     """`mqtt(s)://user@host:port/alerts/{room}?qos=1`: `{room}` is the value of the variable ?room."""
     broker = Broker.of(location)
     options = location.options
-    if not location.path or location.fragment is not None or "+" in _VARIABLE.sub("", location.path):
+    topic = Template(location.path, _SAFE)
+    if not location.path or location.fragment is not None or "+" in topic.without_variables:
         raise UsageError(
             f"{location.shown} is no topic: put one behind the host, as in mqtt://localhost/alerts/{{room}}"
         )
     return MqttSinkConnector(
         broker,
-        location.path,
+        topic,
         qos=options.whole("qos", 1, 0, 1),
         retain=options.choice("retain", ("no", "yes"), "no") == "yes",
         patience=options.seconds("retry", "5m"),
@@ -48,7 +44,7 @@ class MqttSinkConnector:
     """A topic, with variables. `patience`: seconds for which an absent broker is waited for."""
 
     broker: Broker
-    topic: str
+    topic: Template
     qos: int
     retain: bool
     patience: float
@@ -58,7 +54,7 @@ class MqttSinkConnector:
         """Connect. RunError if the broker is not there or refuses, UsageError for a variable that the query does not have."""
         if opening.form == "CONSTRUCT":
             raise UsageError(f"{self.broker.shown}: messages hold the results of SELECT and ASK, not of CONSTRUCT")
-        for name in _VARIABLE.findall(self.topic):
+        for name in self.topic.variables:
             if name not in opening.variables:
                 raise UsageError(f"{self.broker.shown}: {unknown('variable', name, opening.variables)}")
         return MqttSink(self, opening)
@@ -70,12 +66,11 @@ class MqttSink:
     def __init__(self, to: MqttSinkConnector, opening: SinkOpening) -> None:
         self._to = to
         self._opening = opening
-        self._names = [name for name in opening.variables if f"{{{name}}}" in to.topic]
         self._bodies = JsonBodies(opening)
         # `_published` is written by the engine's thread alone, `_confirmed` by paho's alone.
         self._published = self._confirmed = 0
         self._failure: RunError | None = None
-        self._client = to.broker.new_client(f"to {to.topic}")
+        self._client = to.broker.new_client(f"to {to.topic.text}")
         self._client.max_queued_messages_set(0)
         self._client.on_connect = self._on_connect
         self._client.on_disconnect = self._on_disconnect
@@ -89,7 +84,7 @@ class MqttSink:
 
     def write(self, batch: ResultBatch) -> None:
         """Publish each result."""
-        for topic, body in zip(self._topics(batch), self._bodies.of(batch), strict=True):
+        for topic, body in zip(self._to.topic.of(batch, self._opening.dictionary), self._bodies.of(batch), strict=True):
             self._publish(topic, body)
 
     def flush(self) -> None:
@@ -116,15 +111,6 @@ class MqttSink:
         if self._failure is not None:
             raise self._failure
 
-    def _topics(self, batch: ResultBatch) -> Sequence[str]:
-        """The topic of each result; in values, the characters of levels and filters are percent-encoded."""
-        if not self._names:
-            return [self._to.topic] * len(batch)
-        places = [batch.variables.index(name) for name in self._names]
-        columns = columns_of_values([batch.columns[place] for place in places], self._opening.dictionary)
-        rows = zip(*columns, strict=True)
-        return [_VARIABLE.sub(_Values(self._names, row), self._to.topic) for row in rows]
-
     def _until(self, condition: Any, what: str) -> None:
         until = time.monotonic() + self._to.patience
         while not condition():
@@ -148,14 +134,3 @@ class MqttSink:
 
     def _on_disconnect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
         self._failure = self._failure or self._to.broker.refusal(reason)
-
-
-class _Values:
-    """The replacement of variables by the values of a row."""
-
-    def __init__(self, names: Sequence[str], row: Sequence[str | None]) -> None:
-        self._row = dict(zip(names, row, strict=True))
-
-    def __call__(self, match: re.Match[str]) -> str:
-        value = self._row[match[1]]
-        return _UNBOUND if value is None else quote(value, safe=_SAFE) or _UNBOUND

@@ -15,6 +15,7 @@ _BUILT_IN = {
     "kafka": "cqels_py.sinks.kafka:kafka_sink",
     "mqtt": "cqels_py.sinks.mqtt:mqtt_sink",
     "mqtts": "cqels_py.sinks.mqtt:mqtt_sink",
+    "nats": "cqels_py.sinks.nats:nats_sink",
     "postgres": "cqels_py.sinks.postgresql:postgresql_sink",
     "postgresql": "cqels_py.sinks.postgresql:postgresql_sink",
     "sqlite": "cqels_py.sinks.sqlite:sqlite_sink",

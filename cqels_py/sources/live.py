@@ -15,7 +15,7 @@ from cqels_py.errors import CqelsError
 MOST_MESSAGES, MOST_BYTES = 65_535, 64 << 20
 """What a queue holds; then its client waits."""
 _AT_ONCE = 16_384
-_WAIT = 0.05
+_WAIT = 0.02
 """Seconds after which a poll that found nothing returns an empty batch."""
 
 
@@ -70,12 +70,16 @@ class MessageQueue:
 
     def put(self, message: Message) -> bool:
         """Add a message; waits while the queue is full. False if it has been closed."""
+        return self.put_all((message,))
+
+    def put_all(self, messages: Sequence[Message]) -> bool:
+        """Add some messages; waits while the queue is full, before the first of them. False if it has been closed."""
         with self._changed:
             self._changed.wait_for(self._has_room)
             if self._closed:
                 return False
-            self._messages.append(message)
-            self._bytes += len(message.body)
+            self._messages += messages
+            self._bytes += sum([len(message.body) for message in messages])
             self._changed.notify_all()
             return True
 

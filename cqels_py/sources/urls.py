@@ -16,6 +16,7 @@ _BUILT_IN = {
     "mqtt": "cqels_py.sources.mqtt:mqtt_source",
     "mqtts": "cqels_py.sources.mqtt:mqtt_source",
     "tail": "cqels_py.sources.tail:tail_source",
+    "nats": "cqels_py.sources.nats:nats_source",
     "ws": "cqels_py.sources.websocket:websocket_source",
     "wss": "cqels_py.sources.websocket:websocket_source",
 }

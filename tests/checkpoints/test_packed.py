@@ -21,7 +21,7 @@ def test_terms(count: int) -> None:
     before, after = Dictionary(), Dictionary()
     texts = [TEXTS[place % len(TEXTS)] for place in range(count)]
     ids = before.encode(texts, scopes=np.arange(count) % 3)
-    found = unpack_terms(memoryview(pack_terms(ids, before)), after)
+    found = unpack_terms(memoryview(b"".join(pack_terms(ids, before))), after)
     assert found.tolist() == ids.tolist()
     assert after.decode(found) == before.decode(ids)
 
@@ -39,7 +39,7 @@ def test_elements(size: int, *, more: bool) -> None:
         rng.integers(-(10**15), 10**15, size), rng.integers(0, 9, size).astype(np.int32), first, *ids[:3],
         graph=ids[3] if more else None, counted=sizes - 1 if more else None,
     )  # fmt: skip
-    found = unpack_elements(memoryview(pack_elements(batch, before)), after)
+    found = unpack_elements(memoryview(b"".join(pack_elements(batch, before))), after)
     for name in ("time", "stream", "first", "subject", "predicate", "object", "graph", "counted"):
         one, other = getattr(batch, name), getattr(found, name)
         if one is None:

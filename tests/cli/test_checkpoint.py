@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from cqels_py.cli.main import main
+from cqels_py.engine.durable import registration
 from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, row
 from tests.support.faults import Crash, Faults, crash
 
@@ -198,12 +199,35 @@ def test_what_could_not_go_on_exactly_is_refused(
     assert not (tmp_path / "c").exists()
 
 
-def test_random_values_are_refused(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
-    out = ["-o", tmp_path / "x.json", "--checkpoint", tmp_path / "c"]
-    window = "FROM NAMED WINDOW <urn:w> ON <http://ex.org/s> [RANGE PT10S STEP PT1S]"
-    text = f"REGISTER RSTREAM <urn:o> AS SELECT ?s (RAND() AS ?r) {window} WHERE {{ WINDOW <urn:w> {{ ?s ?p ?o }} }}"
-    finished = cqels("run", "-q", text, "--stream", f"{STREAM}={stream}", *out)
-    assert "UUID, STRUUID, RAND and BNODE" in finished.err
+RANDOM = (
+    "PREFIX : <http://ex.org/> REGISTER RSTREAM :o AS SELECT ?s (RAND() AS ?r) (UUID() AS ?u) (BNODE(?s) AS ?b) "
+    "FROM NAMED WINDOW :w ON :s [RANGE PT10S STEP PT1S] WHERE { WINDOW :w { ?s ?p ?o } }"
+)
+
+
+def test_random_values_are_the_same_when_results_are_made_again(
+    files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def arguments(name: str) -> list[str]:
+        given = command(RANDOM, files[:1], tmp_path / f"{name}.json", tmp_path / name)
+        return [each for each in given if each != "--changelog"]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(registration, "new_seed", lambda: "07" * 16)
+        faults = Faults(patch, crash)
+        assert main(arguments("whole")) == 0
+        operations = faults.count
+    for at in range(7, operations, operations // 4):
+        with monkeypatch.context() as patch:
+            # The seed is that of the first process.
+            patch.setattr(registration, "new_seed", lambda: "07" * 16)
+            Faults(patch, crash).at = at
+            with pytest.raises(Crash):
+                main(arguments(str(at)))
+        assert main(arguments(str(at))) == 0
+        assert (tmp_path / f"{at}.json").read_bytes() == (tmp_path / "whole.json").read_bytes(), at
+    assert main(arguments("other")) == 0
+    assert (tmp_path / "other.json").read_bytes() != (tmp_path / "whole.json").read_bytes()
 
 
 def test_one_process_uses_a_checkpoint(cqels: Cqels, files: list[Path], tmp_path: Path) -> None:
@@ -219,7 +243,7 @@ def test_one_process_uses_a_checkpoint(cqels: Cqels, files: list[Path], tmp_path
 def test_a_process_that_is_killed_is_followed_by_one_that_completes_it(
     signum: signal.Signals, files: list[Path], tmp_path: Path
 ) -> None:
-    lines = [row(second / 10, "abc"[second % 3], str(second % 17)) for second in range(1, 6000)]
+    lines = [row(second / 10, "abc"[second % 3], str(second % 17)) for second in range(1, 1500)]
     files[0].write_text(HEADER + "".join(lines))
     files[1].write_text(HEADER + "".join(lines))
     whole, output, checkpoint = tmp_path / "whole.json", tmp_path / "out.json", tmp_path / "checkpoint"

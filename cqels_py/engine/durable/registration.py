@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """How a query was registered, as plain data. `key`: its name, or its text if it was given none."""
+    """How a query was registered, as plain data. `key`: its name, or its text if it was given none.
+
+    `seed`: of its random values. `documents`: the last number of a document before it; from the next its blank nodes get their
+    scopes.
+    """
 
     key: str
     name: str | None
@@ -31,6 +36,8 @@ class Registration:
     without: tuple[str, ...]
     rules: Mapping[str, Any] | None
     services: Answers = field(default_factory=Answers, compare=False)
+    seed: str = field(default="", compare=False)
+    documents: int | None = field(default=None, compare=False)
 
     @staticmethod
     def of(
@@ -52,7 +59,10 @@ class Registration:
             guarantee, without = guarantee or text.guarantee, tuple(sorted(text.without))
             text = text.text
         given = rules.given if isinstance(rules, RegisteredRules) else None
-        return Registration(name or text, name, text, source, changelog, entailment, guarantee, without, given)
+        seed = new_seed()
+        return Registration(
+            name or text, name, text, source, changelog, entailment, guarantee, without, given, seed=seed
+        )
 
     def compiled(self) -> CompiledQuery:
         """The query, compiled anew."""
@@ -80,6 +90,11 @@ class Registration:
         """The options in which another registration differs."""
         names = ("text", "changelog", "entailment", "guarantee", "without", "rules")
         return [name for name in names if _plain(getattr(self, name)) != _plain(getattr(other, name))]
+
+
+def new_seed() -> str:
+    """The seed of a query's random values, which nobody can tell before."""
+    return os.urandom(16).hex()
 
 
 def _plain(value: object) -> object:

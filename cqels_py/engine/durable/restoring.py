@@ -108,6 +108,7 @@ class Restoring:
             case Kind.REGISTER:
                 given, data = read_with_terms(content, engine.dictionary)
                 self._register(Registration.from_plain(given), data)
+                engine.dictionary.number_documents_after(durable.scopes[1])
             case Kind.UNREGISTER:
                 engine._forget(self._by_key(bytes(content).decode()))
             case Kind.CONNECT:
@@ -126,6 +127,8 @@ class Restoring:
 
     def _register(self, registration: Registration, data: StaticData) -> Query:
         compiled = registration.compiled()
+        if registration.documents is not None:
+            self._engine.dictionary.number_documents_after(registration.documents)
         self._engine._prepare(compiled, registration, has_static=False)
         return self._engine._register_with(compiled, data, registration)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
@@ -54,6 +55,11 @@ def state_of(
     for place, query in enumerate(queries):
         state |= {f"{QUERY}{place}/{part}": values for part, values in _state_of_query(engine, query).items()}
     return state
+
+
+def copied(state: Mapping[str, NamedValues]) -> dict[str, NamedValues]:
+    """The state as it is now, whatever comes."""
+    return {part: {name: deepcopy(value) for name, value in values.items()} for part, values in state.items()}
 
 
 def _state_of_query(engine: Engine, query: Query) -> dict[str, NamedValues]:
