@@ -60,7 +60,7 @@ def standing_answer(running: Dataflow, dictionary: Dictionary) -> list[ResultBat
     assert (rows.sign > 0).all(), "a query retracts mappings that stand in no answer"
     values = DictionaryValues(dictionary, NO_REPORTS)
     output = make_output(
-        replace(query, output="RSTREAM"), dictionary, values, copy, EvaluatorBuilder(dictionary, NO_REPORTS)
+        replace(query, output="RSTREAM"), dictionary, values, copy, EvaluatorBuilder(dictionary, NO_REPORTS), seed=""
     )
     last = running.shared_scans.last_tick
     time = np.array([_last_tick(query, now, running.shared_scans.through) if last is None else last], np.int64)
