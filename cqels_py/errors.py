@@ -94,3 +94,20 @@ class RunError(CqelsError):
     """A failure while a registered query runs."""
 
     code = "CQ-RUN"
+
+
+class RefusedResult(RunError):
+    """A result that the other side of a sink refuses: it is left out, and the others are written.
+
+    `number`: that of the result; where results are changes of a row, that of the last one of the step. `result`: its values, as the
+    sink writes them.
+    """
+
+    code = "CQ-REFUSED"
+    number: int | None = None
+    result: object = None
+
+    def about(self, number: int, result: object) -> RefusedResult:
+        """The same error, with the result that is left out."""
+        self.number, self.result = number, result
+        return self

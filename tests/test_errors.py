@@ -26,6 +26,7 @@ CODES = {
     "UsageError": "CQ-USAGE",
     "MissingExtra": "CQ-EXTRA",
     "RunError": "CQ-RUN",
+    "RefusedResult": "CQ-REFUSED",
     "DamagedFile": "CQ-DAMAGED",
     "StorageError": "CQ-STORAGE",
 }

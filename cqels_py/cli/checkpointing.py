@@ -16,14 +16,17 @@ from cqels_py.checkpoints.objects import LocalStore
 from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.cli import failures
 from cqels_py.cli.job import Job
+from cqels_py.connections.location import Location
 from cqels_py.connections.tables import is_table
 from cqels_py.engine.durable.companion import Companion
 from cqels_py.errors import UsageError
 from cqels_py.formats.compression import local_path
+from cqels_py.sinks.urls import SINKS
 from cqels_py.sources.stdin import STANDARD_INPUT
 from cqels_py.sources.urls import SOURCES
 
 if TYPE_CHECKING:
+    from cqels_py.sinks.protocol import SinkConnector
     from cqels_py.state.named_values import NamedValues
 
 _RUN = "run"
@@ -103,15 +106,16 @@ class RunCheckpoint:
 
 
 class LoggedRun:
-    """A run over input that cannot be read again: its engine logs that, and makes the results since its last snapshot again.
+    """A run whose engine logs its input, and makes the results since its last snapshot again: over input that cannot be read again,
+    by the wall clock, or into an output that cannot be cut.
 
-    `companion`: for the engine. The output is cut to the length that it had at that snapshot.
+    `companion`: for the engine. A file of output is cut to the length that it had at that snapshot.
     """
 
     def __init__(self, job: Job) -> None:
         assert job.checkpoint is not None
-        assert job.output is not None
         self._output = job.output
+        self._results = job.output if job.sink is None else Location.of(job.sink).shown
         self._every = job.every / 1_000_000
         self._due = time.monotonic() + self._every
         self._finished = False
@@ -119,12 +123,12 @@ class LoggedRun:
         self.companion = Companion(job.checkpoint, dict(_identity(job)), self._state)
 
     def restored(self) -> int | None:
-        """The length after which the output goes on; None for a new run. Exit if the run has ended."""
+        """The length after which a file of output goes on; None for a new one, and for a URL. Exit if the run has ended."""
         found = self.companion.restored
-        if found is None or not found["output"]:
+        if found is not None and found["finished"]:
+            raise _ended(self.companion.folder, self._results)
+        if found is None or not found["output"] or self._output is None:
             return None
-        if found["finished"]:
-            raise _ended(self.companion.folder, self._output)
         length = cast(int, found["output"])
         _check_output(self._output, length)
         return length
@@ -145,19 +149,30 @@ class LoggedRun:
         self._due = time.monotonic() + self._every
 
     def _state(self) -> NamedValues:
-        return {"output": 0 if self._commit is None else cast(int, self._commit()), "finished": self._finished}
+        committed = None if self._commit is None else self._commit()
+        return {"output": 0 if self._output is None else cast(int, committed or 0), "finished": self._finished}
 
 
 def is_logged(job: Job) -> bool:
-    """Does a stream of the job come from a source that cannot be read again?"""
-    return any(not _can_be_read_again(source) for source in job.streams.values())
+    """Is the run a `LoggedRun`?"""
+    live = any(not _can_be_read_again(source) for source in job.streams.values())
+    return live or job.sink is not None or job.clock == "wall"
+
+
+def tell_repeats(url: str, connector: SinkConnector) -> None:
+    """Say it where an output may get results twice."""
+    if not getattr(connector, "keeps_number", False):
+        failures.say(
+            f"note: {Location.of(url).shown} does not keep the number of its last result: if this process is killed, the results "
+            "since the last snapshot (--every) are sent again"
+        )
 
 
 def _can_be_read_again(source: str) -> bool:
-    return source != STANDARD_INPUT and local_path(source).is_file()
+    return source != STANDARD_INPUT and not SOURCES.is_url(source) and local_path(source).is_file()
 
 
-def _ended(folder: Path, output: Path) -> failures.Exit:
+def _ended(folder: Path, output: object) -> failures.Exit:
     failures.say(f"the run of {folder} has ended, and its results are in {output}: nothing is left to do")
     return failures.Exit(failures.DONE)
 
@@ -181,13 +196,18 @@ def check(job: Job) -> None:
 
 def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
     yield job.runner == "spark", "is for the local runner"
-    yield job.sink is not None, "continues files only; leave it out, or name a file"
-    yield job.output is None, "needs --output FILE: standard output cannot be cut to what the last checkpoint has"
+    yield (
+        job.output is None and job.sink is None,
+        "needs --output, a file or a URL: standard output cannot be cut to what the last checkpoint has",
+    )
     yield (
         job.output is not None and job.output.exists() and not job.output.is_file(),
         f"needs an output that can be cut, and {job.output} is no regular file; name a file",
     )
-    yield job.format not in _CUT, f"writes {', '.join(_CUT)}, not {job.format}; choose one of these with --format"
+    yield (
+        job.sink is None and job.format not in _CUT,
+        f"writes {', '.join(_CUT)}, not {job.format}; choose one of these with --format",
+    )
     yield job.limit is not None, "cannot count results for --limit across runs; leave one of them out"
     yield job.rejects is not None, "cannot continue the file of --rejects; leave one of them out"
     yield job.on_error == "skip", "cannot tell skipped input from one run to the next; leave --on-error skip out"
@@ -195,18 +215,14 @@ def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
     tables = any(map(is_table, [*job.static, *job.static_graphs.values()]))
     yield tables, "cannot tell whether a table of --static has changed; use a program with Engine(checkpoint=)"
     for source in job.streams.values():
-        known = not SOURCES.is_url(source) and (source == STANDARD_INPUT or local_path(source).exists())
-        yield (
-            not known,
-            f"is for files, pipes and standard input, and not for {source}; use a program with Engine(checkpoint=)",
-        )
+        known = SOURCES.is_url(source) or source == STANDARD_INPUT or local_path(source).exists()
+        yield not known, f"is for files, pipes, standard input and URLs, and not for {source}"
 
 
 def _identity(job: Job) -> Iterator[tuple[str, str]]:
     """Everything that decides about the bytes of the output, by the names under which a difference is told."""
-    assert job.output is not None
     yield "the query", job.text
-    yield "--stream", json.dumps(list(job.streams.items()))
+    yield "--stream", json.dumps([(iri, _without_secrets(source)) for iri, source in job.streams.items()])
     for source in filter(_can_be_read_again, job.streams.values()):
         status = local_path(source).stat()
         yield f"size or modification time of {source}", f"{status.st_size} {status.st_mtime_ns}"
@@ -214,7 +230,9 @@ def _identity(job: Job) -> Iterator[tuple[str, str]]:
     for option, files in (("--static-graph", job.static_graphs), ("--context", job.contexts), ("--map", job.maps)):
         yield option, json.dumps([(iri, _digest(Path(path))) for iri, path in files.items()])
     yield "--lateness", f"{job.lateness} {sorted(job.lateness_of.items())}"
-    yield "--output", str(job.output.resolve())
+    yield "--output", _without_secrets(job.sink) if job.output is None else str(job.output.resolve())
+    if job.clock == "wall":
+        yield "--clock", f"wall, {job.clock_delay} microseconds behind"
     for option in (
         "format",
         "changelog",
@@ -226,6 +244,12 @@ def _identity(job: Job) -> Iterator[tuple[str, str]]:
         "ahead",
     ):
         yield f"--{option.replace('_', '-')}", str(getattr(job, option))
+
+
+def _without_secrets(source: str | None) -> str:
+    """A URL without passwords, as the checkpoint is a file; another password is no other run."""
+    assert source is not None
+    return Location.of(source).shown if SOURCES.is_url(source) or SINKS.is_url(source) else source
 
 
 def _digest(path: Path) -> str:

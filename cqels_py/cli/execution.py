@@ -106,15 +106,21 @@ class Execution:
         plan = self._run.plan
         for warning in plan.warnings:
             failures.say(f"warning: {warning}")
+        length = self._length
         if connector is not None:
-            self._writer = output.open_url(connector, self._run.dictionary, plan, cleanup)
+            assert isinstance(self._run, LocalRun)
+            self._writer = output.open_url(connector, self._run.query, self._run.dictionary, cleanup)
         else:
             assert format_ is not None
             self._writer = output.open_writer(
-                format_, job.output, job.title, self._run.dictionary, plan, cleanup, self._length
+                format_, job.output, job.title, self._run.dictionary, plan, cleanup, length
             )
         if self._logged is not None:
             self._logged.begin(self._writer.commit)
+            if connector is not None and job.sink is not None:
+                from cqels_py.cli.checkpointing import tell_repeats
+
+                tell_repeats(job.sink, connector)
         self._sink = LimitedSink(self._writer, job.limit, self._run.stop)
         self._commits = Commits(job)
         self._progress = Progress(self._writer.show, held_back=job.speed is not None)
@@ -214,18 +220,19 @@ class LocalRun:
         _prepare(job, compiled)
         # Registered in a program, a query would also need the kernels of pushes.
         with only_when_called():
-            self._engine, self._query = _register(job, compiled, changelog, restored=restored, logged=logged)
+            self._engine, self.query = _register(job, compiled, changelog, restored=restored, logged=logged)
         cleanup.callback(self._engine.close)
         if job.metrics is not None:
             from cqels_py.engine.metrics import metrics_served
 
             address = cleanup.enter_context(metrics_served(self._engine, job.metrics))
             failures.say(f"metrics: {address}")
-        self.plan = self._query.plan
+        self.plan = self.query.plan
         self.dictionary = self._engine.dictionary
-        self.write_to = self._query.write_to
+        self.write_to = self.query.write_to
         self.commit = self._engine.commit
         self._clock = job.clock
+        self._logged = logged
         self.checkpoint = self._engine.checkpoint
 
     @property
@@ -234,19 +241,23 @@ class LocalRun:
 
     def run(self, sources: Mapping[str, Any], **how: Any) -> Statistics:
         """Read the sources to their ends. Results that are due then are told now: the command ends."""
+        from cqels_py.engine.saved_run import end_of_input
+
         self._engine.run(sources, **how)
-        if self._clock == "wall":
+        if self._clock == "wall" and self._logged is None:
             self._engine.finish()
+        elif self._clock == "wall":
+            end_of_input(self._engine)
         return self.statistics
 
     def state(self) -> dict[str, NamedValues]:
         """The state between two batches, to be written before the next one."""
         from cqels_py.engine.saved_run import saved
 
-        return saved(self._engine, self._query)
+        return saved(self._engine, self.query)
 
     def stop(self) -> None:
-        self._engine.unregister(self._query)
+        self._engine.unregister(self.query)
 
     def details(self) -> str:
         return ""

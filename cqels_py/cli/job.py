@@ -115,14 +115,12 @@ def check_state(runner: str, most: str | None) -> None:
         raise UsageError("--max-state is for the local runner; on Spark limit the memory of the executors")
 
 
-def check_clock(runner: str, clock: str, checkpoint: Path | None) -> None:
+def check_clock(runner: str, clock: str) -> None:
     """UsageError where time cannot follow the clock."""
     if clock == "events":
         return
     if runner == "spark":
         raise UsageError("--clock wall is for the local runner; on Spark time moves with the elements only")
-    if checkpoint is not None:
-        raise UsageError("--checkpoint repeats a run exactly, and --clock wall does not: leave one out")
 
 
 def check_until(runner: str, until: int | None) -> None:

@@ -314,7 +314,7 @@ def run_command(
         most = None if ahead is None else arguments.duration("--ahead", ahead)
         check_ahead(runner, most)
         check_state(runner, max_state)
-        check_clock(runner, clock, checkpoint)
+        check_clock(runner, clock)
         late, late_of = arguments.durations("--lateness", lateness)
         mapped = arguments.pairs("--map", maps)
         check_maps(runner, mapped)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from cqels_py.batches.results import ResultBatch
     from cqels_py.dictionary import Dictionary
+    from cqels_py.engine.query import Query
     from cqels_py.plan.nodes import Plan
 
 SOLUTIONS = ("table", "json", "csv", "tsv")
@@ -115,12 +116,11 @@ def open_writer(
     return writer
 
 
-def open_url(connector: SinkConnector, dictionary: Dictionary, plan: Plan, cleanup: ExitStack) -> Writer:
+def open_url(connector: SinkConnector, query: Query, dictionary: Dictionary, cleanup: ExitStack) -> Writer:
     """A writer to the sink of a connector, which `cleanup` closes."""
-    from cqels_py.cli.progress import reports
     from cqels_py.engine.url_sinks import close_sink, opened_sink
 
-    sink = opened_sink(connector, plan, dictionary, reports())
+    sink = opened_sink(connector, query.plan, dictionary, query.refused, query.continued)
     cleanup.callback(close_sink, sink)
     return UrlWriter(sink, _status_line(cleanup))
 

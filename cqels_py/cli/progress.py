@@ -98,6 +98,10 @@ def omissions(statistics: Statistics) -> list[str]:
         words.append(f"{statistics.ahead:,} element{'s' if statistics.ahead > 1 else ''} too far ahead dropped")
     if statistics.malformed:
         words.append(f"{statistics.malformed:,} malformed skipped")
+    if statistics.subscriber_errors:
+        # The command has no other subscriber.
+        refused = statistics.subscriber_errors
+        words.append(f"{refused:,} result{'s' if refused > 1 else ''} refused by the output")
     return words
 
 

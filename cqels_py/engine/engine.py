@@ -44,7 +44,7 @@ from cqels_py.engine.static_refresh import StaticRefresh
 from cqels_py.engine.steps import Steps
 from cqels_py.engine.stream_opening import opening_of
 from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
-from cqels_py.errors import CqelsError, DataError, RunError, UsageError
+from cqels_py.errors import CqelsError, DataError, RefusedResult, RunError, UsageError
 from cqels_py.event_time.ahead import AheadGuard, ClockGuard, Guard
 from cqels_py.event_time.wall_clock import WallClock
 from cqels_py.formats.contexts import read_contexts
@@ -758,6 +758,9 @@ class Engine:
         with self._turn:
             if self._steps.busy or self._steps.ended is not None:
                 return
+            if merged is None and self._inputs.expects_run:
+                # Its sources may have elements of meanwhile.
+                return
             passed, wrong = self._clock.passed(), self._evaluate()
             behind: frozenset[int] = frozenset()
             if merged is not None:
@@ -863,7 +866,8 @@ class Engine:
 
         `run` does so at the end of its sources. For sources that never end, call this in `progress`, for example every ten
         seconds: a broker keeps the messages that have not been committed. Windows are in memory: without a checkpoint their content
-        is lost with the process. Files read ahead (`threads=2`) are committed at their end.
+        is lost with the process; with one, sources are committed when their elements are logged. Files read ahead (`threads=2`) are
+        committed at their end.
         """
         for query in list(self._known):
             query.delivery.commit()
@@ -879,6 +883,9 @@ class Engine:
         state counts, with what came after it.
         """
         self._flush()
+        # Results that the state does not make again are where they belong.
+        for query in list(self._known):
+            query.delivery.commit()
         self._inputs.snapshot()
 
     # --- state ------------------------------------------------------------------------------------------------------
@@ -1005,6 +1012,12 @@ class Engine:
 
     def _subscriber_failed(self, error: RunError) -> None:
         self._reports.subscriber_failed(error)
+
+    def _result_refused(self, query: Query, error: RefusedResult) -> None:
+        self._reports.result_refused(query.name, error)
+
+    def _run_of(self, query: Query) -> str | None:
+        return self._inputs.run_of(query)
 
     @undisturbed
     def _subscribed(self, delivery: Delivery) -> None:

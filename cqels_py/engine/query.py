@@ -17,9 +17,9 @@ from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
 from cqels_py.engine.result import Result, decoded
 from cqels_py.engine.standing import answer_of, as_graph, as_results
 from cqels_py.engine.typed_results import SIGN, TIME, Schema, TypedResults, as_pandas, as_polars
-from cqels_py.engine.url_sinks import close_sink, opened_sink
+from cqels_py.engine.url_sinks import Continued, close_sink, opened_sink
 from cqels_py.engine.waiting import WaitingResults
-from cqels_py.errors import RunError, UsageError
+from cqels_py.errors import RefusedResult, RunError, UsageError
 from cqels_py.formats.scopes import explained
 from cqels_py.sinks.protocol import Sink
 from cqels_py.sinks.urls import sink_of
@@ -49,6 +49,7 @@ class QueryHost(Protocol):
     def _waiting_bytes(self) -> int: ...
 
     def flush(self) -> None: ...
+    def _run_of(self, query: Query) -> str | None: ...
 
     def update_static(
         self,
@@ -59,6 +60,8 @@ class QueryHost(Protocol):
     ) -> None: ...
 
     def _subscriber_failed(self, error: RunError) -> None: ...
+
+    def _result_refused(self, query: Query, error: RefusedResult) -> None: ...
 
     def _subscribed(self, delivery: Delivery) -> None: ...
 
@@ -206,13 +209,17 @@ class Query:
         A text is the URL of a sink, such as "postgresql://localhost/weather#alerts"; it is closed when the query or its engine is.
         The sink is flushed after each step that has results, and committed when the streams have ended.
         Its exceptions are raised as those of `subscribe`.
+        After a restart (see `Engine`, checkpoint) a sink gets the results since the last snapshot again, if it is given before the
+        first input; that of a URL which keeps the number of its last result leaves out those that it has.
         """
         if isinstance(sink, str):
-            sink = opened_sink(sink_of(sink), self.plan, self._host.dictionary, self._host._subscriber_failed)
+            sink = opened_sink(sink_of(sink), self.plan, self._host.dictionary, self.refused, self.continued)
             self._opened.append(sink)
         for method in ("write", "flush", "commit"):
             check_callable(getattr(sink, method, None), f"{method} of a sink", "its arguments")
-        self._add(sink.write, self._waiting.batches(), sink.write, sink)
+        # The first one takes those that wait, and each gets them.
+        again = iter(self.recent) if self.recent and not self.waiting else self._waiting.batches()
+        self._add(sink.write, again, sink.write, sink)
 
     def results(self) -> Iterator[Result]:
         """The results since the last call. UsageError if the query has subscribers, which get all results.
@@ -296,6 +303,20 @@ class Query:
     def update_static(self, **data: Any) -> None:
         """Replace the static data of the query; see `Engine.update_static`."""
         self._host.update_static(self, **data)
+
+    @property
+    def continued(self) -> Continued:
+        """Where the results begin that a sink would get from now on."""
+        run = self._host._run_of(self)
+        if run is None:
+            return Continued()
+        kept = self._waiting.kept() or self.recent
+        written = kept[0].number - 1 if kept else self.delivery.count
+        return Continued(written if self.restored or written else None, run, self.delivery.count)
+
+    def refused(self, error: RefusedResult) -> None:
+        """A sink's other side refuses a result: it is counted, reported, and one of the rejects."""
+        self._host._result_refused(self, error)
 
     # --- for the engine -----------------------------------------------------------------------------------------------
 

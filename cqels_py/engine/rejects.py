@@ -14,23 +14,24 @@ import numpy as np
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements
 from cqels_py.dictionary import Dictionary
-from cqels_py.errors import DataError, RunError, UsageError
+from cqels_py.errors import DataError, RefusedResult, RunError, UsageError
 from cqels_py.formats.statements import statements
 from cqels_py.runners.statistics import Counters
 
-MALFORMED, SPLIT = "malformed", "split element"
+MALFORMED, SPLIT, REFUSED = "malformed", "split element", "refused"
 
 RejectsFile = str | os.PathLike[str]
 
 
 class Rejects:
-    """Counts the elements that are left out, and writes them to a file if there is one.
+    """Counts the elements that are left out, and writes them to a file if there is one; also results that a sink's other side
+    refuses.
 
     `name_of`: the IRI of a stream by its number. A line of the file is an object with the members stream, position (of malformed
     input: its file, line and column, null if it was pushed; of an element: its number among all that the engine has taken in, from
     1), reason, message (of malformed input), time (of an element that was late or too far ahead, in microseconds) and element: its
-    triples as N-Quads, or the malformed text; null where the reader cannot tell how far that reaches. A line is in the file as soon
-    as it is written.
+    triples as N-Quads, or the malformed text; null where the reader cannot tell how far that reaches. That of a result has query
+    (its name or null), number, reason, message and result. A line is in the file as soon as it is written.
     """
 
     def __init__(
@@ -67,6 +68,19 @@ class Rejects:
                     "reason": reason,
                     "message": error.message,
                     "element": error.element,
+                }
+            )
+
+    def refused(self, query: str | None, error: RefusedResult) -> None:
+        """Write a result that the other side of a sink refuses."""
+        if self._file is not None:
+            self._write(
+                {
+                    "query": query,
+                    "number": error.number,
+                    "reason": REFUSED,
+                    "message": error.message,
+                    "result": error.result,
                 }
             )
 

@@ -44,5 +44,10 @@ def process_at_once(engine: Engine) -> None:
     engine._runner.process_at_once()
 
 
+def end_of_input(engine: Engine) -> None:
+    """Deliver what `finish` would; the state can still be saved."""
+    engine._end_input()
+
+
 def _below(prefix: str, state: Mapping[str, NamedValues]) -> dict[str, NamedValues]:
     return {part.removeprefix(prefix): values for part, values in state.items() if part.startswith(prefix)}

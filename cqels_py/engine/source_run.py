@@ -120,6 +120,7 @@ class SourceRun:
                 if not len(batch):
                     if second is None:
                         merged.mark_processed()
+                        self._acknowledge(merged)
                     self._reached(merged)
                     if engine._clock is not None:
                         engine._follow_clock(merged)
@@ -136,6 +137,7 @@ class SourceRun:
                     engine._process_part(slice_elements(batch, start, end), read=True)
                     if end == len(batch) and second is None:
                         merged.mark_processed()
+                        self._acknowledge(merged)
                     engine._look_at_tables()
                     if progress is not None:
                         progress(engine.statistics)
@@ -148,6 +150,12 @@ class SourceRun:
         """All elements that the sources have had so far are taken in."""
         self._engine._hold(merged.frontiers())
         merged.parting = self._engine._runner.can_part
+
+    def _acknowledge(self, merged: TimeMerge) -> None:
+        """With a checkpoint the elements are logged: their sources will not be asked for them again."""
+        if self._engine._inputs.keeps:
+            self._engine._inputs.sync()
+            merged.commit()
 
     @contextmanager
     def _committing(self, merged: TimeMerge | None) -> Iterator[None]:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from cqels_py.dictionary import Dictionary
-from cqels_py.errors import RunError, UsageError
+from cqels_py.errors import RefusedResult, UsageError
 from cqels_py.plan.answer_key import answer_key
 from cqels_py.plan.nodes import Plan
 from cqels_py.sinks.protocol import Sink, SinkConnector, SinkOpening
 
 
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """Where the results that a sink is to get begin; the fields are those of `SinkOpening`."""
+
+    written: int | None = None
+    run: str | None = None
+    made: int = 0
+
+
 def opened_sink(
-    connector: SinkConnector, plan: Plan, dictionary: Dictionary, report: Callable[[RunError], None]
+    connector: SinkConnector,
+    plan: Plan,
+    dictionary: Dictionary,
+    report: Callable[[RefusedResult], None],
+    continued: Continued,
 ) -> Sink:
     """The sink of a connector. UsageError for one that needs retractions, of a query that has none."""
     has_both_signs = plan.output == "CHANGELOG"
@@ -30,6 +44,9 @@ def opened_sink(
             changelog=has_both_signs,
             report=report,
             name=plan.name,
+            written=continued.written,
+            run=continued.run,
+            made=continued.made,
         )
     )
 

@@ -10,12 +10,12 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.location import Location
 from cqels_py.connections.retry import Backoff
-from cqels_py.errors import RunError, UsageError
+from cqels_py.errors import RefusedResult, RunError, UsageError
 from cqels_py.formats.values import columns_of_values
 from cqels_py.functions.dates import instant_text
 from cqels_py.sinks.protocol import SinkOpening
@@ -130,6 +130,7 @@ class FileTableConnector:
 
     to: FileTable
     database: Database
+    keeps_number: ClassVar[bool] = True
 
     @property
     def changelog(self) -> bool:
@@ -155,12 +156,13 @@ class FileTableSink:
         self._opening = opening
         self._variables = list(opening.variables)
         self._key = list(opening.key or ())
-        self._run = uuid.uuid4().hex
+        # One process at a time writes, of a run that may outlive it.
+        self._owner = f"{opening.run or ''}/{uuid.uuid4().hex}"
         self._rows: list[Row] = []
         self._number = opening.written or 0
         self._held = 0
         self._columns: list[str] = []
-        self._refused: list[RunError] = []
+        self._refused: list[RefusedResult] = []
         self._connection: Any = None
         try:
             self._patiently(self._open)
@@ -253,9 +255,12 @@ class FileTableSink:
                 "of your choice"
             )
         self._columns = [name for name in _OWN if name in columns and not self._to.changelog] + self._variables
-        found = execute(f"SELECT number FROM {self._to.progress} WHERE sink = ?", (self._to.table,)).fetchall()
-        new = self._opening.written is None
-        if new and self._to.changelog:
+        select = f"SELECT number, owner FROM {self._to.progress} WHERE sink = ?"
+        found = execute(select, (self._to.table,)).fetchall()
+        number, owner = found[0] if found else (None, None)
+        run = (owner or "").rpartition("/")[0] or None
+        held = self._opening.held(None if number is None else int(number), run, f"{self._to.shown}: the table")
+        if held is None and self._to.changelog:
             if not found and execute(f"SELECT 1 FROM {self._to.qualified} LIMIT 1").fetchall():
                 raise UsageError(
                     f"{self._to.shown}: the table has rows of others, and mode=upsert would remove them: empty it, or name another"
@@ -264,9 +269,9 @@ class FileTableSink:
             execute(f"DELETE FROM {self._to.qualified}")
         if self._to.changelog:
             self._database.index(self._connection, self._key or self._variables)
-        self._held = 0 if new or not found else int(found[0][0])
+        self._held = held or 0
         execute(f"DELETE FROM {self._to.progress} WHERE sink = ?", (self._to.table,))
-        execute(f"INSERT INTO {self._to.progress} VALUES (?, ?, ?)", (self._to.table, self._held, self._run))
+        execute(f"INSERT INTO {self._to.progress} VALUES (?, ?, ?)", (self._to.table, self._held, self._owner))
 
     def _creation(self) -> str:
         types = self._database.types
@@ -321,7 +326,8 @@ class FileTableSink:
             return [*before, *rows]
         if len(rows) == 1:
             values = rows[0][3:]
-            self._refused.append(RunError(f"{self._to.shown} refuses a row: {_said(error)}; the row is {values}"))
+            refused = RefusedResult(f"{self._to.shown} refuses a row: {_said(error)}; the row is {values}")
+            self._refused.append(refused.about(rows[0][0], dict(zip(self._variables, values, strict=True))))
             if len(self._refused) > _MOST_REFUSED:
                 raise RunError(f"{self._refused[0]}; and so it does {_MOST_REFUSED:,} others of the same step")
             return before
@@ -330,7 +336,7 @@ class FileTableSink:
 
     def _apply(self, rows: Sequence[Row]) -> None:
         select = f"SELECT owner FROM {self._to.progress} WHERE sink = ?"
-        if self._connection.execute(select, (self._to.table,)).fetchall() != [(self._run,)]:
+        if self._connection.execute(select, (self._to.table,)).fetchall() != [(self._owner,)]:
             raise RunError(f"{self._to.shown}: another run writes into the table now; one at a time can")
         if not self._to.changelog:
             own = [_OWN.index(name) for name in self._columns if name in _OWN]

@@ -55,6 +55,7 @@ class KafkaSinkConnector:
     id: str | None
     patience: float
     changelog: bool = False
+    keeps_number: bool = True
 
     def open(self, opening: SinkOpening) -> KafkaSink:
         """Connect. RunError if the cluster is not there or refuses, UsageError for a variable that the query does not have."""
@@ -89,11 +90,12 @@ class KafkaSink:
             self._producer.init_transactions(_ANSWER_WITHIN)
         except self._kafka.KafkaException as error:
             raise RunError(f"{to.cluster.shown}: {said(error)}") from None
-        if opening.written is None:
-            self._held = 0
+        held = None
+        if opening.written is not None:
+            held = opening.held(*self._last_noted_number(), f"{to.cluster.shown}: the topic")
+        self._held = held or 0
+        if held is None:
             self._patiently(self._transaction)
-        else:
-            self._held = self._last_number()
 
     # --- the protocol of sinks ----------------------------------------------------------------------------------------
 
@@ -139,7 +141,8 @@ class KafkaSink:
         try:
             for number, key, body in self._records:
                 self._produce(topic, body, key=key, headers={NUMBER: str(number)})
-            noted = json.dumps({"number": self._number if self._records else 0})
+            run = {} if self._opening.run is None else {"run": self._opening.run}
+            noted = json.dumps({"number": self._number if self._records else 0, **run})
             self._produce(self._progress, noted.encode(), key=self._id, partition=_PROGRESS_PARTITION)
             # An outcome that is not known is asked for again.
             self._patiently(lambda: self._producer.commit_transaction(_OUTCOME_WITHIN))
@@ -192,8 +195,8 @@ class KafkaSink:
 
     # --- progress -----------------------------------------------------------------------------------------------------
 
-    def _last_number(self) -> int:
-        """The number of the last result that was committed under this id; 0 if there is none."""
+    def _last_noted_number(self) -> tuple[int | None, str | None]:
+        """The number of the last result that was committed under this id, and of which run it is; None if there is none."""
         settings = {
             "group.id": self._id,
             "enable.auto.commit": False,
@@ -211,15 +214,15 @@ class KafkaSink:
                 consumer.assign([place])
                 found = self._last_noted(consumer)
                 if found is not None or place.offset == low:
-                    return found or 0
+                    return found or (None, None)
                 back *= 10
         except self._kafka.KafkaException as error:
             raise RunError(f"{self._to.cluster.shown}: {said(error)}") from None
         finally:
             consumer.close()
 
-    def _last_noted(self, consumer: Any) -> int | None:
-        """The last number up to the end; None if there is none. KafkaException if the topic cannot be read."""
+    def _last_noted(self, consumer: Any) -> tuple[int, str | None] | None:
+        """The last number up to the end, and its run; None if there is none. KafkaException if the topic cannot be read."""
         found = None
         while True:
             record = consumer.poll(_ANSWER_WITHIN)
@@ -228,7 +231,8 @@ class KafkaSink:
             error = record.error()
             if error is None:
                 if record.key() == self._id.encode() and record.value() is not None:
-                    found = int(json.loads(record.value())["number"])
+                    noted = json.loads(record.value())
+                    found = int(noted["number"]), noted.get("run")
             elif error.code() == self._kafka.KafkaError._PARTITION_EOF:
                 return found
             elif not error.retriable():

@@ -16,7 +16,7 @@ from cqels_py.connections.location import Location
 from cqels_py.connections.postgresql import psycopg_for, settings_of
 from cqels_py.connections.retry import Backoff
 from cqels_py.connections.schemes import needed
-from cqels_py.errors import RunError, UsageError
+from cqels_py.errors import RefusedResult, RunError, UsageError
 from cqels_py.formats.values import columns_of_values
 from cqels_py.functions.dates import instant_text
 from cqels_py.sinks.postgresql_table import Held, Table
@@ -60,6 +60,7 @@ class PostgresConnector:
     table: str
     changelog: bool
     patience: float
+    keeps_number: bool = True
 
     def open(self, opening: SinkOpening) -> PostgresSink:
         """Connect, and prepare the table. RunError if the server refuses, UsageError if the table does not fit the query."""
@@ -91,7 +92,7 @@ class PostgresSink:
         patience = Backoff(_A_MOMENT)
         while True:
             try:
-                self._connect(new=self._opening.written is None)
+                self._connect(first=True)
                 return
             except (self._psycopg.Error, Held) as error:
                 self.close()
@@ -133,13 +134,13 @@ class PostgresSink:
 
     # --- the connection -----------------------------------------------------------------------------------------------
 
-    def _connect(self, *, new: bool) -> None:
+    def _connect(self, *, first: bool) -> None:
         self.close()
         self._connection = self._psycopg.connect(autocommit=True, **self._to.settings)
         self._table = Table(self._psycopg, self._connection, self._to, self._opening)
         self._table.lock()
         with self._connection.transaction():
-            self._held = self._table.prepare(new=new)
+            self._held = self._table.prepare(first=first)
 
     def _patiently(self, action: Callable[[], None]) -> None:
         """Do it, and again on a new connection as long as the server is away."""
@@ -147,7 +148,7 @@ class PostgresSink:
         while True:
             try:
                 if lost:
-                    self._connect(new=False)
+                    self._connect(first=False)
                     self._report_back()
                     lost = False
                 action()
@@ -206,7 +207,10 @@ class PostgresSink:
         return str(getattr(error, "sqlstate", None) or "").startswith(_LIMITS)
 
     def _refused(self, row: Row, error: Exception) -> None:
-        refused = RunError(f"{self._to.shown} refuses a row: {_said(error)}; the row is {row}")
+        values = row[3:] if not self._to.changelog else row[: len(self._opening.variables)]
+        refused = RefusedResult(f"{self._to.shown} refuses a row: {_said(error)}; the row is {values}").about(
+            self._number if self._to.changelog else row[0], dict(zip(self._opening.variables, values, strict=True))
+        )
         if self._opening.report is None:
             raise refused
         self._opening.report(refused)

@@ -44,6 +44,7 @@ class Table:
     def __init__(self, psycopg: Any, connection: Any, to: TableNames, opening: SinkOpening) -> None:
         self._connection = connection
         self._to = to
+        self._opening = opening
         self._sql = psycopg.sql
         self._variables = list(opening.variables)
         self._key = [] if opening.key is None else list(opening.key)
@@ -73,38 +74,46 @@ class Table:
         if not self._run("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", name).fetchone()[0]:
             raise Held(f"another run writes into the table {self._schema}.{self._to.table}")
 
-    def prepare(self, *, new: bool) -> int:
-        """Make what is not there; returns the number of the last result that the table has. `new`: of no run before."""
+    def prepare(self, *, first: bool) -> int:
+        """Make what is not there; returns the number of the last result that the table has. `first`: by this sink."""
         if self._to.changelog and self._connection.info.server_version < _LEAST_VERSION:
             raise UsageError(f"{self._to.shown}: mode=upsert needs PostgreSQL 15 or later (NULLS NOT DISTINCT)")
         self._run(
-            "CREATE TABLE IF NOT EXISTS {progress} (sink text PRIMARY KEY, number bigint NOT NULL, at timestamptz NOT NULL)"
+            "CREATE TABLE IF NOT EXISTS {progress} "
+            "(sink text PRIMARY KEY, number bigint NOT NULL, at timestamptz NOT NULL, run text)"
         )
-        had = self._existing()
+        if "run" not in self._columns_of(self._progress):
+            # A table of an earlier version.
+            self._run("ALTER TABLE {progress} ADD COLUMN run text")
+        had = self._columns_of(self._of)
         if not had:
             self._create()
-        self._columns = self._fitting(had or self._existing())
-        found = self._run("SELECT number FROM {progress} WHERE sink = %s", self._to.table).fetchone()
-        if new:
+        self._columns = self._fitting(had or self._columns_of(self._of))
+        found = self._run("SELECT number, run FROM {progress} WHERE sink = %s", self._to.table).fetchone()
+        number, run = found or (None, None)
+        held = self._opening.held(number, run, f"{self._to.shown}: the table") if first else number
+        if held is None:
             if self._to.changelog:
                 self._begin_answer(known=found is not None)
             self._run(
-                "INSERT INTO {progress} VALUES (%s, 0, now()) ON CONFLICT (sink) DO UPDATE SET number = 0, at = now()",
+                "INSERT INTO {progress} (sink, number, at, run) VALUES (%s, 0, now(), %s) "
+                "ON CONFLICT (sink) DO UPDATE SET number = 0, at = now(), run = excluded.run",
                 self._to.table,
+                self._opening.run,
             )
         if self._to.changelog:
             self._make_changes()
-        return 0 if new or found is None else int(found[0])
+        return int(held or 0)
 
     def note(self, number: int) -> None:
         """The table has the results up to this number."""
         self._run("UPDATE {progress} SET number = %s, at = now() WHERE sink = %s", number, self._to.table)
 
-    def _existing(self) -> list[str]:
-        """The columns of the table; none if it is not there."""
+    def _columns_of(self, table: Any) -> list[str]:
+        """The columns of a table; none if it is not there."""
         rows = self._run(
             "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
-            self._of.as_string(self._connection),
+            table.as_string(self._connection),
         )
         return [name for (name,) in rows]
 

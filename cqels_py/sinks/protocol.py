@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
-from cqels_py.errors import RunError
+from cqels_py.errors import RefusedResult, UsageError
 
 
 class Sink(Protocol):
@@ -38,7 +38,8 @@ class SinkOpening:
     the triples of CONSTRUCT. `key`: variables of which each row of the answer has other values, the groups of GROUP BY; None: rows
     may be equal. `changelog`: results of both signs, whose sum is the answer. `report` is called with results that the other side
     refuses. `name`: that of the query, if it has one. `written`: the number of results before the first one that follows, of a run
-    that continues; None: the run is a new one.
+    that continues; None: the run is a new one. `run`: with a checkpoint, an id that the run keeps when it is started again; the
+    results up to number `made` exist already then.
     """
 
     dictionary: Dictionary
@@ -47,14 +48,46 @@ class SinkOpening:
     template: tuple[tuple[str, str, str], ...] = ()
     key: tuple[str, ...] | None = None
     changelog: bool = False
-    report: Callable[[RunError], None] | None = None
+    report: Callable[[RefusedResult], None] | None = None
     name: str | None = None
     written: int | None = None
+    run: str | None = None
+    made: int = 0
+
+    def held(self, number: int | None, run: str | None, shown: str) -> int | None:
+        """The number of results that a sink has already, which are not to be written again. None: the sink begins anew.
+
+        `number`: that of the last result that it has, and `run`: whose result it is; None if it knows of none. UsageError, about
+        the sink as `shown`, if it lacks results that will not come again, or has some that are not those of this run.
+        """
+        if self.run is None:
+            return None if self.written is None else number
+        if number is None or run != self.run:
+            if self.written:
+                raise UsageError(
+                    f"{shown} has no results of this run, and the checkpoint has none before number {self.written + 1:,} any more: "
+                    "to start again, name a new folder for the checkpoint"
+                )
+            return None
+        if number < (self.written or 0):
+            raise UsageError(
+                f"{shown} has the results up to number {number:,} only, and the checkpoint has none before number "
+                f"{(self.written or 0) + 1:,} any more: restore the sink, or name a new folder for the checkpoint"
+            )
+        if number > self.made:
+            raise UsageError(
+                f"{shown} has results up to number {number:,}, and the checkpoint leads to number {self.made:,} only: it is an "
+                "older copy. Use the newer one, or name a new folder for the checkpoint"
+            )
+        return number
 
 
 @runtime_checkable
 class SinkConnector(Protocol):
-    """An object that can be opened as the sink of a query."""
+    """An object that can be opened as the sink of a query.
+
+    A connector whose sink keeps the number of its last result, and leaves out those that it has, has `keeps_number = True`.
+    """
 
     @property
     def changelog(self) -> bool:

@@ -15,7 +15,7 @@ from cqels_py.connections.http import Endpoint, endpoint_of, httpx_for
 from cqels_py.connections.location import Location
 from cqels_py.connections.retry import Backoff
 from cqels_py.connections.schemes import needed
-from cqels_py.errors import RunError, UsageError
+from cqels_py.errors import RefusedResult, RunError, UsageError
 from cqels_py.sinks.files import open_sink
 from cqels_py.sinks.protocol import SinkOpening
 
@@ -102,7 +102,7 @@ class Webhook:
         backoff = Backoff(self._to.patience)
         warned = False
         while True:
-            answer = self._tried(body, headers | self._signature(body))
+            answer = self._tried(body, headers | self._signature(body), number)
             if answer is None:
                 return
             if not warned:
@@ -113,7 +113,7 @@ class Webhook:
                     f"{self._to.endpoint.shown}: no success within {self._to.patience:g} s (retry=): {answer}"
                 )
 
-    def _tried(self, body: bytes, headers: dict[str, str]) -> str | None:
+    def _tried(self, body: bytes, headers: dict[str, str], number: int) -> str | None:
         """Send a request; the reason for which it is to be tried again, if it is. A refused one is reported, and left out."""
         try:
             status = self._client.post(self._to.endpoint.url, content=body, headers=headers).status_code
@@ -123,7 +123,9 @@ class Webhook:
             return None
         if status >= 500 or status in _TO_BE_TRIED_AGAIN:
             return f"status {status}"
-        refused = RunError(f"{self._to.endpoint.shown} refuses a result with status {status}: {body.decode()}")
+        refused = RefusedResult(
+            f"{self._to.endpoint.shown} refuses a result with status {status}: {body.decode()}"
+        ).about(number, body.decode())
         if self._opening.report is None:
             raise refused
         self._opening.report(refused)

@@ -157,6 +157,11 @@ class LiveSource:
     def idle(self) -> bool:
         return self._clock() - self._last >= self._idle
 
+    @property
+    def behind(self) -> bool:
+        """Has the other side messages that have not come, as far as is known? Then nothing in the queue does not mean that."""
+        return bool(getattr(self._client, "behind", False))
+
     def poll(self) -> ElementBatch | None:
         messages = self._queue.take()
         if messages is None:

@@ -25,6 +25,8 @@ from cqels_py.sources.protocol import Opening
 _LOG = logging.getLogger("cqels_py")
 _LONGEST_SESSION = (1 << 32) - 1
 _SUBSCRIBED_WITHIN, _LAST_ANSWER_WITHIN = 30.0, 1.0
+_KEPT_WITHIN = 1.0
+"""Seconds after a subscription within which the first of the messages come that the session kept."""
 
 
 def mqtt_source(location: Location) -> MqttConnector:
@@ -98,6 +100,7 @@ class MqttClient:
         self._subscribed = threading.Event()
         self._failure: RunError | None = None
         self._last = 0
+        self._kept_until = 0.0
         self._client = connector.broker.new_client(f"{connector.filter} {stream}", manual_ack=True)
         self._client.on_connect = self._on_connect
         self._client.on_disconnect = self._on_disconnect
@@ -111,6 +114,12 @@ class MqttClient:
             self._failure = self._failure or RunError(f"{self._shown}: the broker does not answer")
         if self._failure is not None:
             raise self._failure
+
+    @property
+    def behind(self) -> bool:
+        """May the broker have messages that it kept while there was no connection?"""
+        connected = self._subscribed.is_set() and self._client.is_connected()
+        return not connected or time.monotonic() < self._kept_until
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
         """Acknowledge these packets; QoS 0 has nothing to be acknowledged."""
@@ -140,6 +149,8 @@ class MqttClient:
         if self._subscribed.is_set():
             _LOG.warning("%s: connected again", self._shown)
             self._subscribed.clear()
+        if flags.session_present:
+            self._kept_until = time.monotonic() + _KEPT_WITHIN
         with self._lock:
             if not flags.session_present:
                 # Packet ids begin anew: the broker has forgotten what it sent.

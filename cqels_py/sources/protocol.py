@@ -41,7 +41,7 @@ class Source(Protocol):
         ...
 
     def commit(self, position: object) -> None:
-        """All elements up to this position have been taken in, and sinks have committed the results so far.
+        """All elements up to this position have been taken in, and sinks have committed the results so far, or a log has them.
 
         They will not be asked for again. Positions are those that `position` returned after a poll, in order.
         """

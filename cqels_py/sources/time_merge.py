@@ -72,7 +72,8 @@ class _MergedSource:
             self.ended = True
             return
         self.had_nothing = not len(batch)
-        self.caught_up = self.had_nothing and (self.partitions is None or self.partitions.caught_up)
+        behind = bool(getattr(self._source, "behind", False))
+        self.caught_up = self.had_nothing and not behind and (self.partitions is None or self.partitions.caught_up)
         self._polled += len(batch)
         if self._positions and self._positions[-1][0] == self._polled:
             self._positions.pop()

@@ -181,7 +181,7 @@ def test_an_output_that_was_removed_is_refused(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ((), "needs --output FILE"),
+        ((), "needs --output, a file or a URL"),
         (("-o", "/dev/null", "--format", "json"), "is no regular file"),
         (("-o", "x.json", "--limit", "3"), "--limit"),
         (("-o", "x.json", "--on-error", "skip"), "--on-error"),

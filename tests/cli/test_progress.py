@@ -19,6 +19,7 @@ class Counted:
     late: int = 0
     ahead: int = 0
     malformed: int = 0
+    subscriber_errors: int = 0
     no_numbers: int = 0
     event_time: int | None = None
     rejected: Mapping[tuple[str, str], int] = field(default_factory=dict)

@@ -56,10 +56,6 @@ def test_a_query_file_that_is_no_text(cqels: Cqels, tmp_path: Path) -> None:
         (["--runner", "spark", "--until", "5"], "--until is for the local runner"),
         (["--runner", "spark", "--ahead", "1h"], "--ahead is for the local runner"),
         (["--runner", "spark", "--clock", "wall"], "--clock wall is for the local runner"),
-        (
-            ["--clock", "wall", "--checkpoint", "folder"],
-            "--checkpoint repeats a run exactly, and --clock wall does not",
-        ),
         (["--clock", "sun"], "sun"),
         (["--max-state", "much"], "--max-state 'much' is not a size; write one like 500MB"),
         (["--max-state", "0"], "--max-state '0' is not a size"),
@@ -253,7 +249,7 @@ def test_an_output_stays_as_it_is_where_an_input_cannot_be_read(cqels: Cqels, st
     closed = tmp_path / "closed.csv"
     closed.write_text("")
     closed.chmod(0)
-    sources = [unknown, "kafka://broker/topic"] + ([] if os.access(closed, os.R_OK) else [closed])
+    sources = [unknown, "carrier://broker/topic"] + ([] if os.access(closed, os.R_OK) else [closed])
     for source in sources:
         finished = cqels("run", "-q", QUERY, "--stream", f"{STREAM}={source}", "-o", output)
         assert_bad_usage(finished, str(source).partition(":")[0])

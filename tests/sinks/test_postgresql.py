@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import shutil
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -288,3 +291,66 @@ def test_names_are_quoted(server: PostgresServer, url: str) -> None:
     found = execute(server, "SELECT table_schema, table_name FROM information_schema.tables WHERE table_name LIKE 'x%'")
     assert found == [("a b", name)]
     assert execute(server, "SELECT * FROM kept") == []
+
+
+def test_a_program_that_goes_on_writes_each_result_once(server: PostgresServer, url: str, tmp_path: Path) -> None:
+    """Without a snapshot in between, each process makes all results again."""
+    for first in (0, 3, 6):
+        engine = Engine(checkpoint=tmp_path / "state")
+        query = engine.register(ALL_ROWS, name="rows")
+        query.write_to(f"{url}#rows")
+        for second in range(first, first + 3):
+            push(engine, 1_000_000 * second, f"s{second}", second, "r1")
+        engine.close()
+    assert execute(server, "SELECT _number, t FROM rows ORDER BY 1") == [(n + 1, str(n)) for n in range(9)]
+
+
+def prepared(server: PostgresServer) -> None:
+    execute(server, "DROP TABLE IF EXISTS rows, _cqels_progress")
+    execute(server, "CREATE TABLE rows (_number bigint, room text, t text)")
+
+
+def test_a_table_that_does_not_fit_the_checkpoint_is_refused(server: PostgresServer, url: str, tmp_path: Path) -> None:
+    prepared(server)
+
+    def process(folder: str, *seconds: int, save: bool = False) -> None:
+        engine = Engine(checkpoint=tmp_path / folder)
+        try:
+            engine.register(ALL_ROWS, name="rows").write_to(f"{url}#rows")
+            for second in seconds:
+                push(engine, 1_000_000 * second, f"s{second}", second, "r1")
+            if save:
+                engine.checkpoint()
+        finally:
+            engine.close()
+
+    process("state", 1, 2, save=True)
+    shutil.copytree(tmp_path / "state", tmp_path / "copy")
+    process("state", 3)
+    with pytest.raises(UsageError, match=r"results up to number 3, and the checkpoint leads to number 2 only"):
+        process("copy", 4)
+    execute(server, "UPDATE _cqels_progress SET number = 1")
+    with pytest.raises(UsageError, match=r"results up to number 1 only, and the checkpoint has none before number 3"):
+        process("state", 4)
+    prepared(server)
+    with pytest.raises(UsageError, match=r"no results of this run, and the checkpoint has none before number 3"):
+        process("state", 4)
+    # Another run begins anew.
+    process("new", 5)
+    assert execute(server, "SELECT _number, t FROM rows") == [(1, "5")]
+
+
+def test_a_refused_row_is_one_of_the_rejects(server: PostgresServer, url: str, tmp_path: Path) -> None:
+    execute(server, "CREATE TABLE rows (room text, t int CHECK (t < 3))")
+    reports: list[Any] = []
+    engine = Engine(rejects=tmp_path / "rejects", report=reports.append)
+    engine.register(ALL_ROWS).write_to(f"{url}#rows")
+    for second in range(5):
+        push(engine, 1_000_000 * second, f"s{second}", second, "r1")
+    engine.close()
+    found = [json.loads(line) for line in (tmp_path / "rejects").read_text().splitlines()]
+    assert [(each["reason"], each["number"], each["result"]) for each in found] == [
+        ("refused", 4, {"room": "r1", "t": "3"}),
+        ("refused", 5, {"room": "r1", "t": "4"}),
+    ]
+    assert engine.statistics.subscriber_errors == len(reports) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class DurableState:
     `unclaimed`: queries of an earlier process that nobody has registered in this one, by their keys. `steps_before`: how many steps
     there had been when a query was registered, as later queries share no scans with earlier ones. `scopes`: the numbers of the last
     pushed element and the last document that have been logged, from which blank nodes get their scopes. `now`: the time of the
-    clock that decides.
+    clock that decides. `id`: that of the checkpoint; `ordinals`: which registrations of all `registered` ones the queries are.
     """
 
     registrations: dict[Query, Registration] = field(default_factory=dict)
@@ -35,6 +36,9 @@ class DurableState:
     scopes: tuple[int, int] = (0, 0)
     now: int = 0
     files: FilesRead = field(default_factory=FilesRead)
+    id: str = field(default_factory=lambda: uuid4().hex)
+    registered: int = 0
+    ordinals: dict[Query, int] = field(default_factory=dict)
 
     def by_key(self, key: str) -> Query | None:
         """The query with this key, if there is one."""
@@ -44,11 +48,13 @@ class DurableState:
         """A query is registered."""
         self.registrations[query] = registration
         self.steps_before[query] = self.steps
+        self.registered += 1
+        self.ordinals[query] = self.registered
 
     def remove(self, query: Query) -> None:
         """A query is removed."""
         registration = self.registrations.pop(query)
-        del self.steps_before[query]
+        del self.steps_before[query], self.ordinals[query]
         self.unclaimed.pop(registration.key, None)
         self.connections = [pair for pair in self.connections if pair[0] is not query]
 

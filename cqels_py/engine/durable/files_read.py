@@ -14,12 +14,14 @@ from cqels_py.errors import UsageError
 class FilesRead:
     """The files of runs: how many elements of each have been taken in, by "stream file".
 
-    `last`: those of the last run, as [stream, file, bytes]; `documents`: the last number of a document before it.
+    `last`: those of the last run, as [stream, file, bytes]; `documents`: the last number of a document before it. `running`: it has
+    not come to the ends of its sources.
     """
 
     positions: dict[str, int] = field(default_factory=dict)
     last: list[list[Any]] = field(default_factory=list)
     documents: int = 0
+    running: bool = False
 
     def begun(self, sources: Mapping[str, object], documents: int) -> dict[str, Any]:
         """A run of these sources. UsageError for a file that has become shorter since it was begun."""
@@ -36,7 +38,11 @@ class FilesRead:
 
     def begin(self, run: Mapping[str, Any]) -> None:
         """The run begins."""
-        self.last, self.documents = run["files"], run["documents"]
+        self.last, self.documents, self.running = run["files"], run["documents"], True
+
+    def end(self) -> None:
+        """The run has come to the ends of its sources."""
+        self.running = False
 
     def taken(self, stream: str) -> int:
         """How many elements of the stream's file have been taken in."""

@@ -19,6 +19,8 @@ class Inputs:
     """The inputs of an engine, each told before it is taken in. This class keeps nothing: that of an engine without a checkpoint."""
 
     keeps = False
+    expects_run = False
+    """Was an earlier process in the middle of a run, which has not been called in this one yet?"""
 
     def begin(self) -> None:
         """Called once, when the engine is complete."""
@@ -65,6 +67,10 @@ class Inputs:
 
     def static_replaced(self, query: Query, data: StaticData) -> None:
         """A query gets other static data."""
+
+    def run_of(self, query: Query) -> str | None:
+        """An id of the query's results that is the same after a restart; None: they end with the process."""
+        return None
 
     def sync(self) -> None:
         """Return when all inputs so far are durable."""

@@ -103,6 +103,7 @@ class LoggedInputs(Inputs):
             raise
         runner.max_state = most
         self._replaying = False
+        self.expects_run = self._state.files.running
 
     # --- inputs -------------------------------------------------------------------------------------------------------
 
@@ -130,6 +131,7 @@ class LoggedInputs(Inputs):
         run = self._state.files.begun(sources, before)
         self._append(Kind.RUN, json.dumps(run).encode())
         self._state.files.begin(run)
+        self.expects_run = False
         self._left = {
             self._engine._registry.streams.number(iri): self._state.files.taken(iri) for iri, _, _ in run["files"]
         }
@@ -137,6 +139,8 @@ class LoggedInputs(Inputs):
         dictionary.number_documents_after(run["documents"])
         try:
             yield
+            self._append(Kind.RAN, b"")
+            self._state.files.end()
         finally:
             self._left = {}
             dictionary.number_documents_after(max(before, dictionary.documents))
@@ -205,6 +209,9 @@ class LoggedInputs(Inputs):
         self._append(
             Kind.STATIC, *with_terms({"key": self._state.registrations[query].key}, data, self._engine.dictionary)
         )
+
+    def run_of(self, query: Query) -> str | None:
+        return f"{self._state.id}.{self._state.ordinals[query]}"
 
     def sync(self) -> None:
         if self._waits:

@@ -35,6 +35,7 @@ class Kind(IntEnum):
     RUN = 10
     READ = 11
     HOLD = 12
+    RAN = 13
 
 
 STEPS = (Kind.ELEMENTS, Kind.WAITING, Kind.ADVANCE, Kind.FINISH, Kind.STATIC, Kind.FOLLOW, Kind.READ, Kind.HOLD)

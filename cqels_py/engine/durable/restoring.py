@@ -52,9 +52,12 @@ class Restoring:
             dataflow_of(query).restore(below("dataflow/", own))
             if isinstance(feed := engine._queries[query].feed, ConstructedStream):
                 restore(feed.construction, own["construction"])
+            # Checkpoints of earlier versions have no ids.
+            durable.ordinals[query] = header.get("ordinals", range(1, place + 2))[place]
             query.begin_after(header["counts"][place], restored_results(own["untaken"], query))
         for place, stream in header["connections"]:
             engine._connect(engine.queries[place], stream)
+        durable.id, durable.registered = header.get("id", durable.id), header.get("registered", durable.registered)
         engine._runner.end_restore()
         self._close_scans(header["steps"])
         engine.dictionary.number_documents_after(durable.scopes[1])
@@ -82,6 +85,8 @@ class Restoring:
         match kind:
             case Kind.RUN:
                 durable.files.begin(json.loads(bytes(content)))
+            case Kind.RAN:
+                durable.files.end()
             case Kind.ELEMENTS | Kind.READ:
                 batch = unpack_elements(content, engine.dictionary)
                 if kind == Kind.READ:

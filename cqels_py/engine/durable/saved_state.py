@@ -38,6 +38,9 @@ def state_of(
     header = {
         "options": options,
         "streams": engine._registry.all_streams,
+        "id": durable.id,
+        "registered": durable.registered,
+        "ordinals": [durable.ordinals[query] for query in queries],
         "steps": durable.steps,
         "queries": [durable.registrations[query].plain() for query in queries],
         "counts": [query.delivery.count for query in queries],
