@@ -23,6 +23,7 @@ from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
+from cqels_py.engine.asynchronous import PushingThread, has_event_loop
 from cqels_py.engine.backfill import backfill as give_elements_of_before
 from cqels_py.engine.clock_thread import ClockThread
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
@@ -232,6 +233,7 @@ class Engine:
         self._known: WeakSet[Query] = WeakSet()
         self.dictionary.hold(self._undelivered)
         self._pushed: list[PushedElement] = []
+        self._pushing = PushingThread()
         self._ready = 0
         """So many of them, the first ones, wait for the boundary of STEP windows, and have been counted."""
         self._elements = 0
@@ -703,6 +705,19 @@ class Engine:
         """
         self.push_batch(stream, frame, map=FrameMap.of(subject, time, columns), sort=sort)
 
+    async def apush(self, stream: str, triples: Iterable[Triple] | Mapping[str, Any], **how: Any) -> None:
+        """`push` for a task of asyncio: another thread does it meanwhile, and waits for streams of results that are full.
+
+        Awaited calls keep their order. A task that is cancelled may have pushed.
+
+        >>> await engine.apush("http://ex.org/readings", triples, time=time)  # doctest: +SKIP
+        """
+        await self._pushing.call(self.push, stream, triples, **how)
+
+    async def arun(self, sources: Mapping[str, StreamSource], **how: Any) -> Statistics:
+        """`run` for a task of asyncio: another thread does it meanwhile, and waits for streams of results that are full."""
+        return await self._pushing.call(self.run, sources, **how)
+
     def flush(self) -> None:
         """Process all elements that were pushed so far, also those that wait for the next boundary of STEP windows."""
         self._flush()
@@ -811,7 +826,8 @@ class Engine:
             self._clock_thread.stop()
         done(self)
         for query in list(self._known):
-            query.close_sinks()
+            query.end()
+        self._pushing.stop()
         self._inputs.close()
         self._reports.close()
 
@@ -1000,12 +1016,18 @@ class Engine:
                 self._forget(query)
 
     def _check_room(self) -> None:
-        """RunError if the engine has failed or too many results wait, UsageError if its streams have ended."""
+        """RunError if the engine has failed or too many results wait, UsageError if its streams have ended.
+
+        Where streams of results say so, wait for room instead.
+        """
         self._steps.check_open()
+        if self._overfull and not has_event_loop() and all(each.wait_for_room() for each in list(self._overfull)):
+            self._steps.check_open()
         if self._overfull:
             raise RunError(
-                f"more than {self._max_waiting:,} results of a query wait, and no more elements are taken in: take some with "
-                "results(), let subscribe() have them, unregister the query, or make the engine with a greater max_waiting"
+                f"more than {max(each.most for each in list(self._overfull)):,} results of a query wait, and no more elements are "
+                "taken in: take some with results(), let subscribe() have them, unregister the query, or make the engine with a "
+                "greater max_waiting; in an event loop, await engine.apush(…) waits for streams"
             )
 
     # --- for queries ----------------------------------------------------------------------------------------------

@@ -12,13 +12,14 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow, explain
 from cqels_py.dataflow.draw_match import automata_dot
 from cqels_py.dictionary import Dictionary
+from cqels_py.engine.asynchronous import ResultStream, check_no_coroutine, check_plain
 from cqels_py.engine.compile import CompiledQuery
 from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
 from cqels_py.engine.result import Result, decoded
 from cqels_py.engine.standing import answer_of, as_graph, as_results
 from cqels_py.engine.typed_results import SIGN, TIME, Schema, TypedResults, as_pandas, as_polars
 from cqels_py.engine.url_sinks import Continued, close_sink, opened_sink
-from cqels_py.engine.waiting import WaitingResults
+from cqels_py.engine.waiting import DROP, FAIL, WAIT, WaitingResults
 from cqels_py.errors import RefusedResult, RunError, UsageError
 from cqels_py.formats.scopes import explained
 from cqels_py.sinks.protocol import Sink
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from rdflib import Graph
 
 Kind = TypeVar("Kind")
+MOST_IN_A_STREAM = 1000
+"""Results that wait for a stream, unless the program says otherwise."""
 
 
 class QueryHost(Protocol):
@@ -286,6 +289,26 @@ class Query:
         """By variable, how many values a `schema` had no place for."""
         return dict(self._typed.misfits)
 
+    def stream(self, *, most: int = MOST_IN_A_STREAM, full: str = WAIT) -> ResultStream:
+        """The results as an asynchronous iterator: those that wait, then each as it comes, until the query or its engine ends.
+
+        At most so many results wait for it, but for those of one step. `full` "wait": then `await engine.apush(…)`, and `push` in
+        threads without an event loop, wait for the iterator; "drop": older results are dropped, and counted in `dropped`; "fail":
+        the engine raises a RunError and takes in nothing more. UsageError if the query has subscribers, or another stream.
+
+        >>> async for result in query.stream():  # doctest: +SKIP
+        ...     await send(result.bindings)
+        """
+        self._check_taken()
+        if self._waiting.streamed:
+            raise UsageError("this query has a stream: let one task read it, and give the results to others")
+        if whole(most, "most", "results") < 1:
+            raise UsageError(f"most is 1 or more results, not {most}")
+        if full not in (WAIT, DROP, FAIL):
+            raise UsageError(f"full is 'wait', 'drop' or 'fail', not {full!r}")
+        self._waiting.begin_stream(most, full)
+        return ResultStream(self._waiting)
+
     def explain(self, format: str = "text") -> str:
         """The plan as text: windows, probing, indexes, the state of each operator; and the scope of blank nodes.
 
@@ -337,7 +360,7 @@ class Query:
 
     def keep_only_last(self, only: bool) -> None:
         """Do other queries read the results as elements? Then the program may never take them here."""
-        self._waiting.only_last = only
+        self._waiting.keep_only_last(only)
 
     def live_ids(self) -> Iterable[Ids]:
         """Ids of the results that wait, for a subscriber or to be taken."""
@@ -353,6 +376,11 @@ class Query:
         self.close_sinks()
         if self._dataflow is not None:
             self._explanation, self._dataflow = explain(self._dataflow), None
+
+    def end(self) -> None:
+        """The engine takes in nothing more: streams of results end, and sinks are closed."""
+        self._waiting.close()
+        self.close_sinks()
 
     def close_sinks(self) -> None:
         """Close the sinks that were opened by their URLs: nothing more is written to them."""
@@ -383,14 +411,23 @@ class Query:
     def _checked(self, callback: Callable[[Kind], object], of: str, on_error: str) -> Callable[[Kind], object]:
         """The callback, or with `on_error="report"` a function that calls it and reports its exceptions."""
         check_callable(callback, "the callback", of)
+        check_plain(callback)
+        if self._waiting.streamed:
+            raise UsageError("the results of this query go to its stream(): use either subscribe() or stream()")
         if on_error not in ("raise", "report"):
             raise UsageError(f"on_error is 'raise' or 'report', not {on_error!r}")
         if on_error == "raise":
-            return callback
+
+            def call_plainly(given: Kind) -> None:
+                if (answer := callback(given)) is not None:
+                    check_no_coroutine(answer)
+
+            return call_plainly
 
         def call(given: Kind) -> None:
             try:
-                callback(given)
+                if (answer := callback(given)) is not None:
+                    check_no_coroutine(answer)
             except Exception as error:
                 name = getattr(callback, "__qualname__", repr(callback))
                 failure = RunError(f"a subscriber raised {type(error).__name__}: {error} (in {name})")

@@ -16,6 +16,8 @@ from cqels_py.engine.result import Result
 Taken = TypeVar("Taken")
 MOST_WAITING = 1_000_000
 """The default number of results of a query that may wait; with more, the engine accepts no more elements."""
+WAIT, DROP, FAIL = "wait", "drop", "fail"
+"""For results beyond the most that may wait: their makers wait, older ones are dropped, or the engine takes in nothing more."""
 MOST_OF_A_FEED = 1 << 16
 """The number of results that wait of a query that other queries read; older ones are dropped: the program may never ask for them."""
 
@@ -37,10 +39,22 @@ class WaitingResults:
         self._begun: deque[Result] = deque()
         self._count = 0
         self._lock = threading.Lock()
-        self.only_last = False
-        """Keep the last `MOST_OF_A_FEED` results, and drop and count older ones."""
+        self._room = threading.Condition(self._lock)
+        self._listeners: tuple[Callable[[], None], ...] = ()
+        self._keeps: int | None = None
+        self._most_without: tuple[int, int | None] = most, None
+        self._waits = False
+        self.streamed = False
+        """Does a stream take them?"""
+        self.ended = False
+        """Is nothing added any more?"""
         self.dropped = 0
         """Older results that were not kept."""
+
+    @property
+    def most(self) -> int:
+        """How many may wait."""
+        return self._most
 
     @property
     def count(self) -> int:
@@ -52,14 +66,63 @@ class WaitingResults:
         with self._lock:
             self._batches.append(detached(batch))
             self._count += len(batch)
-            if self.only_last and self._count > MOST_OF_A_FEED:
-                self._drop_oldest()
-            if self._count > self._most:
+            if self._keeps is not None and self._count > self._keeps:
+                self._drop_oldest(self._keeps)
+            elif self._count > self._most:
                 self._overfull.add(self)
+        self._tell()
 
     def close(self) -> None:
         """Nothing more is added; the remaining results can still be taken, and do not stop the engine."""
-        self._overfull.discard(self)
+        with self._lock:
+            self._overfull.discard(self)
+            self.ended = True
+            self._room.notify_all()
+        self._tell()
+
+    # --- limits -------------------------------------------------------------------------------------------------------
+
+    def keep_only_last(self, only: bool) -> None:
+        """Keep the last `MOST_OF_A_FEED` results, and drop and count older ones."""
+        self._keeps = MOST_OF_A_FEED if only else None
+
+    def begin_stream(self, most: int, full: str) -> None:
+        """At most so many wait for one who is called back.
+
+        `full` "wait": those who would add more wait for room; "drop": older ones are dropped and counted; "fail": the engine takes
+        in nothing more.
+        """
+        with self._lock:
+            self._most_without = self._most, self._keeps
+            self.streamed, self._most, self._waits = True, most, full == WAIT
+            self._keeps = most if full == DROP else self._keeps
+
+    def wait_for_room(self) -> bool:
+        """Wait for room if that is wanted, and say so; False: others decide."""
+        with self._lock:
+            while self._waits and not self.ended and self._count > self._most:
+                self._room.wait()
+            return self._waits
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """From now on call back, in any thread, when results have been added, or none will be."""
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+
+    def end_stream(self, listener: Callable[[], None]) -> None:
+        """Do not call back any more; the limits are those of before."""
+        with self._lock:
+            self._listeners = tuple(each for each in self._listeners if each != listener)
+            self.streamed, self._waits = False, False
+            self._most, self._keeps = self._most_without
+            self._make_room()
+            self._room.notify_all()
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+    # --- taking -------------------------------------------------------------------------------------------------------
 
     def kept(self) -> list[ResultBatch]:
         """The results that have not been taken, which remain here."""
@@ -71,7 +134,7 @@ class WaitingResults:
 
     def results(self) -> Iterator[Result]:
         """The results one by one, also those that are added meanwhile."""
-        while (result := self._next()) is not None:
+        while (result := self.next()) is not None:
             yield result
 
     def take(self, read: Callable[[Sequence[ResultBatch]], Taken]) -> Taken:
@@ -84,7 +147,7 @@ class WaitingResults:
             self._batches.clear()
             self._begun.clear()
             self._count = 0
-            self._overfull.discard(self)
+            self._make_room()
             return found
 
     def batches(self) -> Iterator[ResultBatch]:
@@ -97,7 +160,8 @@ class WaitingResults:
         waiting = list(self._batches)
         return map(np.concatenate, zip(*(batch.columns for batch in waiting), strict=True))
 
-    def _next(self) -> Result | None:
+    def next(self) -> Result | None:
+        """The first result; None if there is none now."""
         with self._lock:
             if not self._begun and self._batches:
                 self._begun.extend(self._decode(self._batches[0]))
@@ -120,12 +184,16 @@ class WaitingResults:
     def _remove_first(self) -> ResultBatch:
         batch = self._batches.popleft()
         self._count -= len(batch)
-        if self._count <= self._most:
-            self._overfull.discard(self)
+        self._make_room()
         return batch
 
-    def _drop_oldest(self) -> None:
-        while (excess := self._count - MOST_OF_A_FEED) > 0:
+    def _make_room(self) -> None:
+        if self._count <= self._most:
+            self._overfull.discard(self)
+            self._room.notify_all()
+
+    def _drop_oldest(self, most: int) -> None:
+        while (excess := self._count - most) > 0:
             oldest = self._remove_first()
             # The rest of the batch whose first results have been taken.
             untaken = len(self._begun) or len(oldest)

@@ -1,0 +1,203 @@
+"""Streams of results, pushes of tasks, and what happens when results come faster than they are read."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from functools import partial
+from typing import Any
+
+import pytest
+
+from cqels_py import Engine, RunError, UsageError
+
+S = "http://ex.org/s"
+QUERY = f"SELECT ?n {{ STREAM <{S}> [RANGE 1h] {{ ?s <urn:p> ?n }} }}"
+
+
+def triples(number: int) -> list[Any]:
+    return [("urn:a", "urn:p", number)]
+
+
+def number(result: Any) -> int:
+    return int(result.bindings["n"])
+
+
+def test_results_come_as_they_are_pushed_and_end_with_the_engine() -> None:
+    async def main() -> list[int]:
+        engine = Engine()
+        query = engine.register(QUERY)
+        await engine.apush(S, triples(0), time=0)
+
+        async def producer() -> None:
+            for n in range(1, 300):
+                await engine.apush(S, triples(n), time=n)
+            engine.finish()
+
+        task = asyncio.create_task(producer())
+        found = [number(result) async for result in query.stream(most=7)]
+        await task
+        assert query.dropped == 0
+        return found
+
+    assert asyncio.run(main()) == list(range(300))
+
+
+def test_another_thread_waits_for_room() -> None:
+    async def main() -> list[int]:
+        engine = Engine()
+        query = engine.register(QUERY)
+        stream = query.stream(most=3)
+        pushed: list[int] = []
+
+        def produce() -> None:
+            for n in range(20):
+                engine.push(S, triples(n), time=n)
+                pushed.append(n)
+            engine.finish()
+
+        thread = threading.Thread(target=produce)
+        thread.start()
+        found = []
+        async for result in stream:
+            # No more than wait, are in one step, or have been read.
+            assert len(pushed) <= len(found) + 3 + 2
+            found.append(number(result))
+        thread.join()
+        return found
+
+    assert asyncio.run(main()) == list(range(20))
+
+
+def test_a_run_waits_for_room(tmp_path: Any) -> None:
+    lines = "".join(f"{n},<urn:a>,<urn:p>,<urn:{n}>\n" for n in range(500))
+    (tmp_path / "s.csv").write_text("time,subject,predicate,object\n" + lines)
+
+    async def main() -> int:
+        engine = Engine(batch=10)
+        query = engine.register(QUERY)
+        stream = query.stream(most=20)
+        task = asyncio.create_task(engine.arun({S: tmp_path / "s.csv"}))
+        count = 0
+        while count < 500:
+            assert query.waiting <= 20 + 10
+            await anext(stream)
+            count += 1
+        assert (await task).elements == 500
+        engine.close()
+        return count + len([result async for result in stream])
+
+    assert asyncio.run(main()) == 500
+
+
+def test_older_results_are_dropped_and_counted() -> None:
+    async def main() -> tuple[list[int], int]:
+        engine = Engine()
+        query = engine.register(QUERY)
+        stream = query.stream(most=5, full="drop")
+        for n in range(12):
+            engine.push(S, triples(n), time=n)
+        engine.finish()
+        return [number(result) async for result in stream], query.dropped
+
+    assert asyncio.run(main()) == ([7, 8, 9, 10, 11], 7)
+
+
+@pytest.mark.parametrize("full", ["fail", "wait"])
+def test_the_engine_takes_in_nothing_more_where_nobody_can_wait(full: str) -> None:
+    """In an event loop a push that waits would hold up the task that reads."""
+
+    async def main() -> list[int]:
+        engine = Engine()
+        query = engine.register(QUERY)
+        stream = query.stream(most=2, full=full)
+        with pytest.raises(RunError, match=r"more than 2 results .* await engine.apush"):
+            for n in range(12):
+                engine.push(S, triples(n), time=n)
+        found = [number(await anext(stream)) for _ in range(3)]
+        engine.push(S, triples(3), time=3)
+        return [*found, number(await anext(stream))]
+
+    assert asyncio.run(main()) == [0, 1, 2, 3]
+
+
+def test_a_closed_stream_holds_up_nobody() -> None:
+    async def main() -> int:
+        engine = Engine()
+        query = engine.register(QUERY)
+        async with query.stream(most=1) as stream:
+            task = asyncio.create_task(fill(engine))
+            await anext(stream)
+        await task
+        query.subscribe(lambda _: None)
+        return query.waiting
+
+    async def fill(engine: Engine) -> None:
+        for n in range(50):
+            await engine.apush(S, triples(n), time=n)
+
+    assert asyncio.run(main()) == 0
+
+
+def test_an_unregistered_query_ends_its_stream() -> None:
+    async def main() -> list[int]:
+        engine = Engine()
+        query = engine.register(QUERY)
+        stream = query.stream()
+        engine.push(S, triples(0), time=0)
+        asyncio.get_running_loop().call_later(0.01, engine.unregister, query)
+        return [number(result) async for result in stream]
+
+    assert asyncio.run(main()) == [0]
+
+
+def test_errors_of_pushes_are_those_of_the_task() -> None:
+    async def main() -> None:
+        engine = Engine()
+        engine.register(QUERY)
+        with pytest.raises(UsageError, match="no registered query reads"):
+            await engine.apush("urn:other", triples(0), time=0)
+
+    asyncio.run(main())
+
+
+async def coroutine(_: Any) -> None: ...
+
+
+class Callable:
+    async def __call__(self, _: Any) -> None: ...
+
+
+@pytest.mark.parametrize("callback", [coroutine, Callable()])
+def test_coroutine_functions_are_refused(callback: Any) -> None:
+    engine = Engine()
+    query = engine.register(QUERY)
+    for subscribe in (query.subscribe, query.subscribe_batches, partial(query.subscribe_batches, ids=True)):
+        with pytest.raises(UsageError, match=r"async for result in query.stream\(\)"):
+            subscribe(callback)
+
+
+def test_a_coroutine_that_a_callback_returns_is_an_error() -> None:
+    engine = Engine()
+    engine.register(QUERY).subscribe(lambda result: coroutine(result))
+    with pytest.raises(UsageError, match="would have to be awaited"):
+        engine.push(S, triples(0), time=0)
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"most": 0}, "most is 1 or more results, not 0"),
+    ({"most": "x"}, "most is an integer of results"),
+    ({"full": "block"}, "full is 'wait', 'drop' or 'fail', not 'block'"),
+]
+
+
+@pytest.mark.parametrize(("how", "message"), WRONG)
+def test_wrong_arguments(how: dict[str, Any], message: str) -> None:
+    query = Engine().register(QUERY)
+    with pytest.raises(UsageError, match=message):
+        query.stream(**how)
+    query.stream()
+    with pytest.raises(UsageError, match="this query has a stream"):
+        query.stream()
+    with pytest.raises(UsageError, match="either subscribe"):
+        query.subscribe(print)
