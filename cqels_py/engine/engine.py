@@ -29,6 +29,7 @@ from cqels_py.engine.clock_thread import ClockThread
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
 from cqels_py.engine.durable.companion import Companion
+from cqels_py.engine.durable.joining import Joining
 from cqels_py.engine.durable.logged import SYNC
 from cqels_py.engine.durable.opening import opened
 from cqels_py.engine.durable.registration import Registration
@@ -290,14 +291,15 @@ class Engine:
         guarantee: bool = False,
         rules: RegisteredRules | None = None,
         name: str | None = None,
-        backfill: Mapping[str, StreamSource] | None = None,
+        backfill: Mapping[str, StreamSource] | str | None = None,
     ) -> Query:
         """Register a query, by its text or compiled (`engine.compile`); it sees elements that are pushed from now on.
 
         `backfill`: before that it sees the elements of these sources, by stream, as if it had been registered before them; their
-        results wait for the query's subscriber. Elements that are later than those the engine has taken in of these streams are
-        left out, so that none comes twice. The other queries go on afterwards as if nothing had happened; other threads' calls wait
-        meanwhile.
+        results wait for the query's subscriber. "log": the elements of an engine with a checkpoint that its log still has, which
+        are those since the snapshot before the last, or more. Elements that are later than those the engine has taken in of these
+        streams are left out, so that none comes twice. The other queries go on afterwards as if nothing had happened; other
+        threads' calls wait meanwhile.
 
         `source` names the text in messages. `static`: data of the default graph, one source or several; `static_graphs`: named
         graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees triples inferred from the
@@ -318,10 +320,6 @@ class Engine:
         if (restored := self._inputs.restored(asked)) is not None:
             self._refresh.keep(restored, static, static_graphs)
             return restored
-        if backfill is not None and self._inputs.keeps:
-            raise UsageError(
-                "backfill in an engine with a checkpoint is not supported: register the query before its elements"
-            )
         self._steps.check_open()
         graphs = graphs_by_name(static_graphs)
         compiled = compile_query(
@@ -377,7 +375,7 @@ class Engine:
         static: Iterable[StaticSource] | StaticSource,
         static_graphs: Mapping[str, StaticSource] | None,
         asked: Registration,
-        backfill: Mapping[str, StreamSource] | None,
+        backfill: Mapping[str, StreamSource] | str | None,
     ) -> Query:
         self._steps.check_open()
         self.flush()
@@ -390,9 +388,25 @@ class Engine:
         compiled: CompiledQuery,
         data: StaticData,
         asked: Registration,
-        backfill: Mapping[str, StreamSource] | None = None,
+        backfill: Mapping[str, StreamSource] | str | None = None,
     ) -> Query:
         asked = replace(asked, documents=self.dictionary.documents)
+        streams = len(self._registry.all_streams)
+        query, running = self._built(compiled, data, asked)
+        try:
+            self._registry.check_chaining(query)
+            if backfill is not None:
+                give_elements_of_before(self, running, backfill, Joining(query, asked, data))
+            self._inputs.registered(query, asked, data)
+        except BaseException:
+            self._give_up(query, streams)
+            raise
+        self._add(query, running)
+        self._reports.warn(query.plan)
+        return query
+
+    def _built(self, compiled: CompiledQuery, data: StaticData, asked: Registration) -> tuple[Query, RunningQuery]:
+        """A query that is to be added, or to be given up."""
         if asked.entailment is not None:
             compiled = compile_query(compiled, source=asked.source, ontology=ontology_of(data, self.dictionary))
         limits = Limits(
@@ -402,18 +416,14 @@ class Engine:
             compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits, seed=asked.seed
         )
         query = Query(compiled, dataflow, self, asked.name)
-        running = RunningQuery(dataflow, self._numbered(query.plan), query.delivery)
-        try:
-            self._registry.check_chaining(query)
-            if backfill is not None:
-                give_elements_of_before(self, query, running, backfill)
-            self._inputs.registered(query, asked, data)
-        except BaseException:
-            dataflow.detach()
-            raise
-        self._add(query, running)
-        self._reports.warn(query.plan)
-        return query
+        return query, RunningQuery(dataflow, self._numbered(query.plan), query.delivery)
+
+    def _give_up(self, query: Query, streams: int) -> None:
+        """A query is not added after all; before it there were so many streams."""
+        assert query._dataflow is not None
+        query._dataflow.detach()
+        self._registry.forget_streams_after(streams)
+        self._inputs.given_up()
 
     def _numbered(self, plan: Plan) -> list[int]:
         """The numbers of the streams that a plan reads, whose lateness the runner knows from now on."""

@@ -106,6 +106,10 @@ class Registry:
         """The numbers of the streams that a plan reads."""
         return [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
 
+    def forget_streams_after(self, count: int) -> None:
+        """Only so many streams have numbers: the others were those of a query that was not registered after all."""
+        self._numbers = dict(list(self._numbers.items())[:count])
+
     @property
     def all_streams(self) -> list[str]:
         """The IRIs of all streams that were ever read, by number."""

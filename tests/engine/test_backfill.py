@@ -198,8 +198,68 @@ def test_terms_of_a_long_history_are_released(tmp_path: Path, monkeypatch: pytes
     assert len(engine.dictionary) < 90_000
 
 
-def test_an_engine_with_a_checkpoint_refuses(tmp_path: Path) -> None:
-    engine = Engine(checkpoint=tmp_path / "state")
-    with pytest.raises(UsageError, match="backfill in an engine with a checkpoint is not supported"):
-        register(engine, QUERIES[0], backfill=history(tmp_path, (A,), drawn(0, 9)))
+@pytest.mark.parametrize("lateness", [0, 3])
+@pytest.mark.parametrize("text", QUERIES)
+def test_the_log_of_a_checkpoint_has_elements_of_before(tmp_path: Path, text: str, lateness: int) -> None:
+    def opened() -> Engine:
+        return Engine(lateness=lateness, report=lambda _: None, checkpoint=tmp_path / "state", durable="off")
+
+    def known(engine: Engine, name: str, **more: Any) -> Query:
+        return register(engine, text, name=name, **more)
+
+    elements = drawn(7, 120)
+    engine = opened()
+    there = known(engine, "there")
+    elements = [each for each in elements if each[0] in there.streams]
+    # A group of streams of its own.
+    register(engine, QUERIES[0] if B in there.streams else QUERIES[2], name="other")
+    for number, each in enumerate(elements):
+        push(engine, each)
+        if number == len(elements) // 4:
+            engine.checkpoint()
+        if number == len(elements) // 2:
+            before = rows(there)
+            later = known(engine, "later", backfill="log")
+            assert sorted(rows(later)) == sorted(before)
+            # Its elements are in the log again, as that from which they came will go.
+            engine.close()
+            engine = opened()
+            there, later = known(engine, "there"), known(engine, "later", backfill="log")
+            assert later.restored
+            assert sorted(rows(later)) == sorted(before)
+            rows(there)
+    engine.finish()
+    found = rows(there)
+    assert sorted(rows(later)) == sorted(found)
+    assert found
+    engine.close()
+
+
+def test_the_log_has_the_elements_since_the_last_snapshot_but_one(tmp_path: Path) -> None:
+    elements = [(A, BASE + number, "xyz"[number % 3]) for number in range(30)]
+    engine, other = Engine(checkpoint=tmp_path, durable="off"), Engine()
+    register(engine, QUERIES[0], name="there")
+    for number, each in enumerate(elements):
+        push(engine, each)
+        if number in (9, 19):
+            engine.checkpoint()
+    later = register(engine, QUERIES[0], name="later", backfill="log")
+    there = register(other, QUERIES[0])
+    for each in elements[10:]:
+        push(other, each)
+    assert rows(later) == rows(there)
+    engine.close()
+
+
+def test_without_a_log_there_are_no_elements_of_before(tmp_path: Path) -> None:
+    engine = Engine()
+    with pytest.raises(UsageError, match='backfill="log" needs an engine with a log: make it with checkpoint='):
+        register(engine, QUERIES[0], backfill="log")
+    with pytest.raises(UsageError, match="backfill is a mapping of sources by stream"):
+        register(engine, QUERIES[0], backfill="history")
+    engine = Engine(checkpoint=tmp_path)
+    graphs = "SELECT ?g { STREAM :a [RANGE 8us] { GRAPH ?g { ?s :p ?o } } }"
+    with pytest.raises(UsageError, match="the query asks for graphs of elements"):
+        register(engine, graphs, backfill="log")
+    assert engine.queries == ()
     engine.close()

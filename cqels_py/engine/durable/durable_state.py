@@ -47,7 +47,7 @@ class DurableState:
     def add(self, query: Query, registration: Registration) -> None:
         """A query is registered."""
         self.registrations[query] = registration
-        self.steps_before[query] = self.steps
+        self.steps_before.setdefault(query, self.steps)
         self.registered += 1
         self.ordinals[query] = self.registered
 

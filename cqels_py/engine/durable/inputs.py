@@ -11,6 +11,7 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.errors import UsageError
 
 if TYPE_CHECKING:
+    from cqels_py.engine.durable.joining import Joining
     from cqels_py.engine.durable.registration import Registration
     from cqels_py.engine.query import Query
 
@@ -57,7 +58,22 @@ class Inputs:
         """The sources have ended; see `LocalRunner.finish`. `ended`: nothing can follow."""
 
     def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
-        """A query with its static data. UnsupportedQuery for one whose results cannot be made again."""
+        """A query with its static data. UnsupportedQuery for answers of SERVICE with blank nodes."""
+
+    def joining(self, asked: Joining) -> None:
+        """A query that is to be registered gets elements of before: `backfilled`, until it is `registered` or `given_up`."""
+
+    def backfilled(self, batch: ElementBatch) -> None:
+        """Elements of before for the query that is joining."""
+
+    def logged(self) -> Iterator[ElementBatch]:
+        """The elements that the log still has, as they were taken in. UsageError for an engine without a log."""
+        raise UsageError(
+            'backfill="log" needs an engine with a log: make it with checkpoint=, a folder, or name sources'
+        )
+
+    def given_up(self) -> None:
+        """A query is not registered after all."""
 
     def unregistered(self, query: Query) -> None:
         """A query is removed."""

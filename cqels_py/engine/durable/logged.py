@@ -28,12 +28,13 @@ from cqels_py.checkpoints import log
 from cqels_py.checkpoints.background import Background
 from cqels_py.checkpoints.durable_files import Block, StorageError
 from cqels_py.checkpoints.objects import LocalStore
-from cqels_py.checkpoints.packed import pack_elements
+from cqels_py.checkpoints.packed import pack_elements, unpack_elements
 from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.durable.companion import Companion
 from cqels_py.engine.durable.durable_state import DurableState
 from cqels_py.engine.durable.inputs import Inputs
+from cqels_py.engine.durable.joining import Joining
 from cqels_py.engine.durable.records import HEAD, STEPS, Kind, with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.restoring import Restoring
@@ -82,6 +83,7 @@ class LoggedInputs(Inputs):
         self._left: dict[int, int] = {}
         # Times to which the clock has moved watermarks alone since the last record, by the streams that are behind.
         self._followed: dict[frozenset[int], tuple[int, int]] = {}
+        self._joining: Query | None = None
         self._recent = False
         self._replaying = True
         self._resources = ExitStack()
@@ -188,13 +190,41 @@ class LoggedInputs(Inputs):
         self._append(Kind.FINISH, json.dumps({"until": until, "ended": ended}).encode())
 
     def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
+        if self._joining is None:
+            self._check_services(registration)
+            self._append(Kind.REGISTER, *with_terms(registration.plain(), data, self._engine.dictionary))
+        else:
+            self._append(Kind.JOINED, b"")
+            self._joining = None
+        self._state.add(query, registration)
+
+    def joining(self, asked: Joining) -> None:
+        self._check_services(asked.registration)
+        self._append(Kind.JOIN, *with_terms(asked.registration.plain(), asked.static, self._engine.dictionary))
+        self._joining = asked.query
+        self._state.steps_before[asked.query] = self._state.steps
+
+    def backfilled(self, batch: ElementBatch) -> None:
+        self._append(Kind.BACKFILL, *pack_elements(batch, self._engine.dictionary))
+
+    def logged(self) -> Iterator[ElementBatch]:
+        for number in log.numbers(self._folder):
+            for record in log.look(self._folder, number):
+                if record.kind in (Kind.ELEMENTS, Kind.READ):
+                    yield unpack_elements(memoryview(record.content)[HEAD.size :], self._engine.dictionary)
+
+    def given_up(self) -> None:
+        # The next record is of another kind: so a restart gives it up too.
+        if self._joining is not None:
+            del self._state.steps_before[self._joining]
+            self._joining = None
+
+    def _check_services(self, registration: Registration) -> None:
         if any("_:" in text for answer in registration.services.given for row in answer or () for text in row.values()):
             raise UnsupportedQuery(
                 "an answer of SERVICE has a blank node, which would be another one after a restart; ask for IRIs and literals, or "
                 "make the engine without checkpoint="
             )
-        self._append(Kind.REGISTER, *with_terms(registration.plain(), data, self._engine.dictionary))
-        self._state.add(query, registration)
 
     def unregistered(self, query: Query) -> None:
         registration = self._state.registrations[query]
@@ -259,6 +289,8 @@ class LoggedInputs(Inputs):
         most = max(LEAST, self._snapshot_bytes)
         return (
             self._log.size > most
+            # What a query has that is joining is in no snapshot.
+            and self._joining is None
             and not self._saving.busy
             and (time.monotonic() - self._saved_at >= APART or self._log.size > LONGEST * most)
         )
@@ -335,6 +367,7 @@ class LoggedInputs(Inputs):
             place = len(records)
             for record in records:
                 restoring.replay(record)
+        restoring.end()
         if numbers:
             self._log.resume(self._number, place)
         else:

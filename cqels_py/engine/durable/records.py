@@ -36,9 +36,23 @@ class Kind(IntEnum):
     READ = 11
     HOLD = 12
     RAN = 13
+    JOIN = 14
+    BACKFILL = 15
+    JOINED = 16
 
 
-STEPS = (Kind.ELEMENTS, Kind.WAITING, Kind.ADVANCE, Kind.FINISH, Kind.STATIC, Kind.FOLLOW, Kind.READ, Kind.HOLD)
+STEPS = (
+    Kind.ELEMENTS,
+    Kind.WAITING,
+    Kind.ADVANCE,
+    Kind.FINISH,
+    Kind.STATIC,
+    Kind.FOLLOW,
+    Kind.READ,
+    Kind.HOLD,
+    Kind.BACKFILL,
+    Kind.JOINED,
+)
 """Those that are a step of the runner."""
 
 

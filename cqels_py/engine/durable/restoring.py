@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -12,7 +14,9 @@ from cqels_py.checkpoints import log
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.checkpoints.packed import unpack_elements
 from cqels_py.dataflow.static_data import StaticData
+from cqels_py.engine.backfill import begun
 from cqels_py.engine.durable.files_read import FilesRead
+from cqels_py.engine.durable.joining import Joining
 from cqels_py.engine.durable.records import HEAD, Kind, read_with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.saved_state import ENGINE, HEADER, QUERY, below, dataflow_of, restored_results
@@ -20,9 +24,31 @@ from cqels_py.runners.chaining import ConstructedStream
 from cqels_py.state.named_values import NamedValues, restore
 
 if TYPE_CHECKING:
+    from cqels_py.engine.compile import CompiledQuery
     from cqels_py.engine.durable.durable_state import DurableState
     from cqels_py.engine.engine import Engine
     from cqels_py.engine.query import Query
+    from cqels_py.runners import local
+    from cqels_py.runners.running import RunningQuery
+
+
+_OF_JOINING = (Kind.BACKFILL, Kind.JOINED, Kind.UNREGISTER)
+"""Kinds that follow while a query is joining; another thread may remove one meanwhile."""
+
+
+@dataclass(slots=True)
+class _Joins:
+    """A query that is given elements of before. `streams`: how many there were before it; `held`: keeps its terms.
+
+    `before`: the numbers of the last element and document that had been logged.
+    """
+
+    asked: Joining
+    running: RunningQuery
+    joining: local.Joining
+    streams: int
+    held: ExitStack
+    before: tuple[int, int] = (0, 0)
 
 
 class Restoring:
@@ -32,6 +58,7 @@ class Restoring:
         self._engine = engine
         self._durable = durable
         self._folder = folder
+        self._joins: _Joins | None = None
 
     def restore(self, state: Mapping[str, NamedValues]) -> None:
         """Give the engine the state of a snapshot."""
@@ -71,6 +98,9 @@ class Restoring:
     def replay(self, record: log.Record) -> None:
         """Take in the content of a record. StorageError for one of an unknown kind."""
         engine, durable = self._engine, self._durable
+        if record.kind not in _OF_JOINING:
+            self.end()
+        before = durable.scopes
         *scopes, durable.now = HEAD.unpack_from(record.content)
         durable.scopes = scopes[0], scopes[1]
         engine.dictionary.number_documents_after(scopes[1])
@@ -78,6 +108,8 @@ class Restoring:
             engine._clock.hold(durable.now)
         engine._elements = scopes[0]
         self._take(record.kind, memoryview(record.content)[HEAD.size :])
+        if record.kind == Kind.JOIN and self._joins is not None:
+            self._joins.before = before
         engine._deliver(engine._pending.take())
 
     def _take(self, kind: int, content: memoryview) -> None:
@@ -114,6 +146,16 @@ class Restoring:
                 given, data = read_with_terms(content, engine.dictionary)
                 self._register(Registration.from_plain(given), data)
                 engine.dictionary.number_documents_after(durable.scopes[1])
+            case Kind.JOIN:
+                given, data = read_with_terms(content, engine.dictionary)
+                self._join(Registration.from_plain(given), data)
+            case Kind.BACKFILL:
+                joins = self._joins
+                assert joins is not None
+                batch = unpack_elements(content, engine.dictionary)
+                self._step(lambda: engine._runner.backfill(joins.joining, batch))
+            case Kind.JOINED:
+                self._add_joined()
             case Kind.UNREGISTER:
                 engine._forget(self._by_key(bytes(content).decode()))
             case Kind.CONNECT:
@@ -125,17 +167,47 @@ class Restoring:
             case _:
                 raise StorageError(f"{self._folder} has a record of kind {kind}, which this version does not know")
 
+    def end(self) -> None:
+        """No more elements of before follow for a query that was not registered: the earlier process ended, or it failed."""
+        if self._joins is not None:
+            self._joins.held.close()
+            self._engine._give_up(self._joins.asked.query, self._joins.streams)
+            # Whoever registers it again has the same blank nodes as if nothing had been.
+            self._durable.scopes = self._joins.before
+            self._engine.dictionary.number_documents_after(self._joins.before[1])
+            self._joins = None
+
+    def _join(self, registration: Registration, data: StaticData) -> None:
+        engine, streams = self._engine, len(self._engine._registry.all_streams)
+        query, running = engine._built(self._compiled(registration), data, registration)
+        asked, held = Joining(query, registration, data), ExitStack()
+        held.enter_context(engine.dictionary.holding(query.live_ids))
+        engine._inputs.joining(asked)
+        self._joins = _Joins(asked, running, begun(engine, running), streams, held)
+
+    def _add_joined(self) -> None:
+        joins, self._joins = self._joins, None
+        assert joins is not None
+        with self._engine._steps:
+            self._engine._runner.end_backfill(joins.joining)
+        self._engine._inputs.registered(joins.asked.query, joins.asked.registration, joins.asked.static)
+        self._engine._add(joins.asked.query, joins.running)
+        joins.held.close()
+
     def _step(self, step: Callable[[], None]) -> None:
         with self._engine._steps:
             step()
         self._durable.steps += 1
 
     def _register(self, registration: Registration, data: StaticData) -> Query:
+        return self._engine._register_with(self._compiled(registration), data, registration)
+
+    def _compiled(self, registration: Registration) -> CompiledQuery:
         compiled = registration.compiled()
         if registration.documents is not None:
             self._engine.dictionary.number_documents_after(registration.documents)
         self._engine._prepare(compiled, registration, has_static=False)
-        return self._engine._register_with(compiled, data, registration)
+        return compiled
 
     def _by_key(self, key: str) -> Query:
         query = self._durable.by_key(key)
