@@ -87,7 +87,8 @@ class SourceRun:
         """The sources, opened and merged by time. UsageError for a stream without one."""
         engine, sources, streams = self._engine, self._sources, self._engine._registry.streams
         report = engine._reports.malformed if second is None else second.report
-        interval = INTERVAL if len(sources) > 1 or engine._clock is not None else None
+        # All sources are asked in turn within one interval.
+        interval = INTERVAL / len(sources) if len(sources) > 1 or engine._clock is not None else None
         readers = all_opened(
             sources,
             lambda iri: opening_of(engine, iri, self._predicates.get(iri), report, self._maps.get(iri), interval),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from cqels_py.interrupts import wait_to_read
 
+PAUSE: Final = 0.02
+"""Seconds after which a poll of a single live source that found nothing returns."""
 _BRIEFLY = 0.01
 """Seconds for which an idle input is waited for: others have elements meanwhile."""
 
@@ -33,6 +35,11 @@ class InputWait:
         self._in_line = False
         self._flushed = True
         self.at_rest = False
+
+    @property
+    def pause(self) -> float:
+        """Seconds after which a poll that found nothing returns an empty batch."""
+        return PAUSE if self._interval is None else self._interval
 
     @property
     def quiet(self) -> float:

@@ -25,8 +25,6 @@ MOST_FILES: Final = 1_000_000
 """The number of files in a folder; with more the run ends with an error."""
 
 _LOG = logging.getLogger("cqels_py")
-_WAIT = 0.05
-"""Seconds after which a poll that found nothing returns an empty batch."""
 _COARSE = 2_000_000_000
 """Nanoseconds within which a folder may change twice, and have the same time of modification."""
 _ANYHOW = 5.0
@@ -162,7 +160,7 @@ class FolderSource:
     def poll(self) -> ElementBatch:
         """The next elements of the file that is being read, or of the next one."""
         if self._file is None and not self._begin():
-            time.sleep(_WAIT)
+            time.sleep(self._wait.pause)
             return empty_elements()
         assert self._file is not None
         try:

@@ -47,7 +47,7 @@ class HttpConnector:
         """Begin to read, in a thread of its own."""
         decoder = MessageDecoder(opening, self.endpoint.shown, self.format)
         queue = MessageQueue()
-        return LiveSource(HttpReader(self.endpoint, queue), queue, decoder.elements, self.idle)
+        return LiveSource(HttpReader(self.endpoint, queue), queue, decoder.elements, self.idle, opening.pause)
 
 
 class HttpReader:

@@ -31,8 +31,6 @@ _LOG = logging.getLogger("cqels_py")
 _EARLIEST, _LATEST, _GROUP = "earliest", "latest", "group"
 _RANGES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 _AT_ONCE = 16_384
-_WAIT = 0.05
-"""Seconds after which a poll that found nothing returns an empty batch."""
 _LOOK_EVERY, _LOOK_WHILE_AWAY = 10.0, 2.0
 """Seconds between two looks at the cluster: for new partitions, and for brokers that were away."""
 _LOOK_WITHIN, _ANSWER_WITHIN = 0.2, 10.0
@@ -275,7 +273,7 @@ class KafkaSource:
         """Take what has come to the partitions; wait briefly if there is nothing to do."""
         records = self._consumer.consume(_AT_ONCE, 0)
         if not records and not self._merge.can_decode:
-            first = self._consumer.poll(_WAIT)
+            first = self._consumer.poll(self._opening.pause)
             if first is not None:
                 records = [first, *self._consumer.consume(_AT_ONCE, 0)]
         for number, run in groupby(records, key=_PARTITION):

@@ -15,8 +15,6 @@ from cqels_py.errors import CqelsError
 MOST_MESSAGES, MOST_BYTES = 65_535, 64 << 20
 """What a queue holds; then its client waits."""
 _AT_ONCE = 16_384
-_WAIT = 0.02
-"""Seconds after which a poll that found nothing returns an empty batch."""
 
 
 class Message(NamedTuple):
@@ -104,7 +102,7 @@ class MessageQueue:
             self._closed = True
             self._changed.notify_all()
 
-    def take(self, wait: float = _WAIT) -> list[Message] | None:
+    def take(self, wait: float) -> list[Message] | None:
         """The next messages; none after waiting in vain, None at the end. Raises the error of `fail`."""
         with self._changed:
             self._changed.wait_for(lambda: self._messages or self._ended or self._error, wait)
@@ -133,7 +131,7 @@ class Client(Protocol):
 class LiveSource:
     """The messages of a client as elements. Its position is the number of messages taken, which only `commit` understands.
 
-    `idle` after so many seconds without a message.
+    `idle` after so many seconds without a message; a poll that finds nothing returns after `pause` seconds.
     """
 
     def __init__(
@@ -142,12 +140,14 @@ class LiveSource:
         queue: MessageQueue,
         decode: Callable[[MessageColumns], ElementBatch],
         idle: float,
+        pause: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._queue = queue
         self._decode = decode
         self._idle = idle
+        self._pause = pause
         self._clock = clock
         self._last = clock()
         self._taken = self._committed = 0
@@ -163,7 +163,7 @@ class LiveSource:
         return bool(getattr(self._client, "behind", False))
 
     def poll(self) -> ElementBatch | None:
-        messages = self._queue.take()
+        messages = self._queue.take(self._pause)
         if messages is None:
             return None
         if messages:

@@ -80,7 +80,7 @@ class MqttConnector:
         except RunError:
             client.close()
             raise
-        return LiveSource(client, queue, decoder.elements, self.idle)
+        return LiveSource(client, queue, decoder.elements, self.idle, opening.pause)
 
 
 class MqttClient:

@@ -80,7 +80,7 @@ class NatsSource(LiveSource):
         except BaseException:
             self._reader.close()
             raise
-        super().__init__(self._reader, queue, decoder.elements, connector.idle)
+        super().__init__(self._reader, queue, decoder.elements, connector.idle, opening.pause)
 
     def poll(self) -> ElementBatch | None:
         batch = super().poll()

@@ -10,7 +10,7 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.contexts import Contexts
-from cqels_py.formats.input_wait import InputWait
+from cqels_py.formats.input_wait import PAUSE, InputWait
 from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.formats.scopes import SOURCE
 from cqels_py.formats.triples import PushedElement, Triple, elements_of_pushed, triple_texts
@@ -101,6 +101,11 @@ class Opening:
     wait: InputWait | None = None
     on_split: Callable[[DataError], None] | None = None
     position: object = None
+
+    @property
+    def pause(self) -> float:
+        """Seconds after which a poll that found nothing returns an empty batch: so long other sources wait for it."""
+        return PAUSE if self.wait is None else self.wait.pause
 
     def elements(self, elements: Iterable[tuple[int | None, Iterable[Triple]]]) -> ElementBatch:
         """A batch of elements, each a time in microseconds (None where `time_predicate` gives it) and triples.

@@ -28,8 +28,6 @@ FORMATS: Final = ("nq", "nt", "ndjson", "csv", "tsv")
 
 _LOG = logging.getLogger("cqels_py")
 _WITH_HEAD = ("csv", "tsv")
-_WAIT = 0.05
-"""Seconds after which a poll that found nothing returns an empty batch."""
 _LINGER = 1.0
 """Seconds for which a file that was replaced is still read: its writer may not know yet."""
 _FLUSH_AFTER = 0.2
@@ -238,7 +236,7 @@ class TailSource:
             if chunk:
                 self._wait.came(chunk)
             else:
-                time.sleep(_WAIT)
+                time.sleep(self._wait.pause)
             yield chunk
 
     def _go_on(self) -> None:

@@ -43,7 +43,7 @@ class WebSocketConnector:
         """Begin to read, in a thread of its own."""
         decoder = MessageDecoder(opening, self.endpoint.shown, self.format)
         queue = MessageQueue()
-        return LiveSource(WebSocketReader(self.endpoint, queue), queue, decoder.elements, self.idle)
+        return LiveSource(WebSocketReader(self.endpoint, queue), queue, decoder.elements, self.idle, opening.pause)
 
 
 class WebSocketReader:

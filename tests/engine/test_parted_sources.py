@@ -229,7 +229,7 @@ def test_time_follows_the_clock_where_sources_have_caught_up(monkeypatch: pytest
         now = 2_000 + 10 * poll
         noted.extend(poll for each in silent.results() if each.sign < 0)
 
-    quiet: list[Poll] = [[(1_999, "x")], *([[]] * 40)]
+    quiet: list[Poll] = [[(2_001, "x")], *([[]] * 40)]
     backlog = [[(1_000 + at, "x")] for at in range(30)]
     engine.run({A: Scripted(quiet), B: Scripted(backlog, seen)})
     assert noted
@@ -237,3 +237,23 @@ def test_time_follows_the_clock_where_sources_have_caught_up(monkeypatch: pytest
     assert engine.statistics.late == 0
     list(both.results())
     engine.close()
+
+
+class Pausing(Scripted):
+    """A live stream that notes how long a poll may wait."""
+
+    def open(self, opening: Opening) -> Source:
+        self.pause = opening.pause
+        return super().open(opening)
+
+
+def test_all_live_sources_are_asked_within_one_interval() -> None:
+    engine = Engine()
+    engine.register(PREFIX + READS_A)
+    sources = {A: Pausing([[(1, "x")]])}
+    engine.run(sources)
+    alone = sources[A].pause
+    engine.register(PREFIX + READS_BC)
+    several = {stream: Pausing([[(2, "x")]]) for stream in (A, B, C)}
+    engine.run(several)
+    assert [each.pause for each in several.values()] == [pytest.approx(alone / 3)] * 3

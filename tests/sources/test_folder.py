@@ -25,7 +25,7 @@ INTEGER = "^^<http://www.w3.org/2001/XMLSchema#integer>"
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_WAIT", 0.001)
+    monkeypatch.setattr(InputWait, "pause", 0.001)
 
 
 def put(folder: Path, name: str, *numbers: int) -> Path:

@@ -93,7 +93,7 @@ def settled(source: Source) -> list[int]:
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail, "_WAIT", 0.001)
+    monkeypatch.setattr(InputWait, "pause", 0.001)
     monkeypatch.setattr(tail, "_LINGER", 0.01)
 
 
