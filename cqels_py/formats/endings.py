@@ -27,6 +27,9 @@ ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".jelly": "jelly",
     ".ndjson": "ndjson",
     ".jsonl": "ndjson",
 }
@@ -39,7 +42,7 @@ _MOST_NAMES = 10_000
 """The number of names in a folder that are compared with a misspelt one."""
 
 RDF = ("nt", "nq", "ttl", "trig", "rdf", "jsonld", "json")
-STREAMS = (*RDF, "csv", "tsv", "parquet", "ndjson")
+STREAMS = (*RDF, "csv", "tsv", "parquet", "arrow", "jelly", "ndjson")
 
 
 def compression_of(location: str) -> str | None:

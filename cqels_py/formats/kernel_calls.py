@@ -21,8 +21,9 @@ _READING: Final[Mapping[str, tuple[str, ...]]] = {
     "tsv": ("tabular", "times", "lines"),
     "parquet": ("tabular", "times"),
     "arrow": ("tabular", "times"),
+    "jelly": (*_STATEMENTS, "nesting"),
 }
-"""Modules of `cqels_py.formats` that call kernels, by the formats of `formats.endings`; "arrow": tables in memory."""
+"""Modules of `cqels_py.formats` that call kernels, by the formats of `formats.endings`; "arrow" also: tables in memory."""
 
 _WRITING: Final[Mapping[str, str]] = {
     "json": "rendering",

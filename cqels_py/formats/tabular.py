@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from cqels_py.batches.elements import ElementBatch, Ids
@@ -54,6 +55,8 @@ _STRINGS = (pa.string(), _LARGE_STRING)
 _NOT_SOUND = (pa.ArrowException, OSError, MemoryError, ValueError, KeyError)
 """Exceptions of Arrow for a damaged file, which may ask for more memory than there is."""
 _NEWLINE = "\n"
+_IPC_FILE = b"ARROW1"
+"""The first bytes of a file with an index of its batches; a stream has none."""
 _NO_TEXT = np.frombuffer(b"\0", np.uint8)
 _NO_TEXTS = pa.nulls(0, _LARGE_STRING)
 _VALUE = rb'(?:"(?:[^"\r]|"")*+"(?!")[^,\r]*+|[^",\r][^,\r]*+|)'
@@ -124,6 +127,26 @@ def parquet_elements(
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     return reader.read(_numbered(_batches(file, path, _used(file.schema_arrow.names))))
+
+
+def ipc_elements(path: str, dictionary: Dictionary, reading: Reading, malformed: Malformed) -> Iterator[ElementBatch]:
+    """The elements of an Arrow IPC file or stream. The line of a place is the row's number, from 1."""
+    reader = _RowReader(dictionary, reading, malformed)
+    return reader.read(_numbered(_pieces(ipc_batches(path))))
+
+
+def ipc_batches(path: str) -> Iterator[pa.RecordBatch]:
+    """The rows of an Arrow IPC file or stream, part by part. DataError for a damaged one, after the rows before."""
+    try:
+        with open(path, "rb") as file:
+            if file.peek(len(_IPC_FILE))[: len(_IPC_FILE)] == _IPC_FILE:
+                whole = pa.ipc.open_file(file)
+                for number in range(whole.num_record_batches):
+                    yield whole.get_batch(number)
+            else:
+                yield from pa.ipc.open_stream(file)
+    except _NOT_SOUND as error:
+        raise DataError(f"{path} is not a valid Arrow IPC stream: {str(error).partition(_NEWLINE)[0]}") from None
 
 
 def delimited_elements(

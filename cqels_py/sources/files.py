@@ -94,10 +94,18 @@ def open_source(
         from cqels_py.formats.tabular import parquet_elements
 
         return parquet_elements(str(local_path(location)), dictionary, reading, malformed)
+    if form == "arrow":
+        from cqels_py.formats.tabular import ipc_elements
+
+        return ipc_elements(str(local_path(location)), dictionary, reading, malformed)
     from_stdin = location == STANDARD_INPUT
     chunks = standard_input_chunks(chunk_bytes, wait) if from_stdin else read_chunks(location, chunk_bytes, wait)
     if form == "json":
         return _json(chunks, dictionary, reading, malformed, contexts)
+    if form == "jelly":
+        from cqels_py.formats.jelly import jelly_elements
+
+        return jelly_elements(chunks, dictionary, reading, malformed)
     return _elements(form, chunks, dictionary, reading, malformed, contexts)
 
 

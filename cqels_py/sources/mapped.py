@@ -16,7 +16,7 @@ from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed, line_blocks
 from cqels_py.formats.ndjson import json_elements
 from cqels_py.formats.ntriples import Reading
-from cqels_py.formats.tabular import batches_of, parquet_batches
+from cqels_py.formats.tabular import batches_of, ipc_batches, parquet_batches
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.kernels.text.tokenizer import BY_GRAPH
 from cqels_py.mappings.context import MessageContext
@@ -50,6 +50,9 @@ def mapped_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
     reading = _reading("<stdin>" if from_stdin else location, opening)
     if form == "parquet":
         return _parquet(location, opening, reading, malformed)
+    if form == "arrow":
+        how = _rows_of(opening, reading, malformed)
+        return _elements(opening, reading, malformed, table_rows(ipc_batches(str(local_path(location))), *how))
     # JSON may be one document, which its first lines decide.
     wait = None if form == "json" else opening.wait
     chunks = standard_input_chunks(CHUNK_BYTES, wait) if from_stdin else read_chunks(location, CHUNK_BYTES, wait)

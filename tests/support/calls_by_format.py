@@ -75,6 +75,11 @@ def write_as(form: str, path: Path) -> None:
     documents = [document(i) for i in range(ROWS)]
     if form == "parquet":
         pq.write_table(table(), path)
+    elif form == "arrow":
+        with pa.ipc.new_stream(path, table().schema) as writer:
+            writer.write_table(table())
+    elif form == "jelly":
+        write_jelly(path)
     elif form in ("csv", "tsv"):
         rows = [
             ["time", "subject", "predicate", "object"],
@@ -95,6 +100,21 @@ def write_as(form: str, path: Path) -> None:
         path.write_text(RDF_XML)
     else:
         path.write_text(by_graph() if form == "nq" else by_subject())
+
+
+def write_jelly(path: Path) -> None:
+    """Flat quads."""
+    from pyjelly.integrations.generic.generic_sink import IRI, DefaultGraph, Literal, Quad
+    from pyjelly.integrations.generic.serialize import flat_stream_to_file
+
+    kind = "http://www.w3.org/2001/XMLSchema#dateTime"
+    quads = []
+    for i in range(ROWS):
+        graph = IRI(f"{EX}g{i}")
+        quads.append(Quad(graph, IRI(TIME.strip("<>")), Literal(date(i), datatype=kind), DefaultGraph))
+        quads.append(Quad(IRI(f"{EX}a"), IRI(f"{EX}p"), Literal(f"x{i}"), graph))
+    with path.open("wb") as file:
+        flat_stream_to_file(iter(quads), file)
 
 
 def pushed(engine: Engine) -> None:
@@ -150,7 +170,21 @@ def write(form: str, folder: Path) -> Query:
 
 def cases() -> Iterator[tuple[str, str, Callable[[str, Path], Query], list[KernelCall]]]:
     """A name, a format, and a function that reads or writes it; then the calls that it needs beside those of its query."""
-    for form in ("nq", "nt", "ttl", "trig", "rdf", "jsonld", "ndjson", "json", "csv", "tsv", "parquet"):
+    for form in (
+        "nq",
+        "nt",
+        "ttl",
+        "trig",
+        "rdf",
+        "jsonld",
+        "ndjson",
+        "json",
+        "csv",
+        "tsv",
+        "parquet",
+        "arrow",
+        "jelly",
+    ):
         yield f"reading {form}", form, read, calls_to_read(form)
     yield "reading tables", "", read_table, calls_to_read("arrow")
     for form in ("nt", "ttl"):
