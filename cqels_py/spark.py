@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.checkpoints.locations import location_of
 from cqels_py.checkpoints.state_file import to_bytes
 from cqels_py.dictionary import Dictionary
-from cqels_py.distribution.stages import PlannedStage, received_by, stages_of
+from cqels_py.distribution.stages import PlannedStage, keeps_to_own_elements, received_by, stages_of
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.reports import logged, report_for
 from cqels_py.engine.services import TIMEOUT
@@ -225,6 +226,7 @@ def prepare(
     if partitions > 1 and first.shares is None:
         _LOG.warning("the query's state is in one part, whatever the partitions: %s", first.reason)
     routing = routing_of(plan, first.root, _axes(first), first.parts, dictionary)
+    routing = replace(routing, own_elements=not in_order and keeps_to_own_elements(plan, planned))
     exchanges = tuple(map(_exchange, later))
     blueprint = Blueprint(
         plan=plan,

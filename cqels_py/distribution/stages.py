@@ -22,12 +22,15 @@ from cqels_py.distribution.hypercube import HypercubeShares, shares_for
 from cqels_py.distribution.partitioning import follows_changes, global_window, obstacle, variables_of
 from cqels_py.distribution.rule_keys import fact_patterns
 from cqels_py.errors import UnsupportedQuery
+from cqels_py.event_time.windows import Measure
 from cqels_py.plan.nodes import (
     ChangelogRead,
+    CountedJoin,
     DistinctRowsOf,
     ExtendRows,
     FactorisedGroups,
     FilterRows,
+    GraphNames,
     GroupRows,
     JoinAll,
     Node,
@@ -35,8 +38,12 @@ from cqels_py.plan.nodes import (
     Plan,
     PlannedAggregate,
     ProjectRows,
+    Rows,
+    Scan,
+    StaticScan,
     TopRows,
     VolatileColumn,
+    inputs_of,
 )
 from cqels_py.plan.order import expires_fifo, is_timed
 from cqels_py.plan.traverse import nodes_of, scans_of, states_of
@@ -108,6 +115,25 @@ def _with_ticks_of_its_own(plan: Plan) -> str:
 def reports_at_boundaries(plan: Plan) -> bool:
     """Is each boundary of a window with STEP a tick, even where nothing changes?"""
     return plan.output == "RSTREAM" or any(map(is_timed, nodes_of(plan.root)))
+
+
+def keeps_to_own_elements(plan: Plan, stages: Sequence[PlannedStage]) -> bool:
+    """Do the parts of a plan give their results without the elements that have no triple of theirs, but for the last one?
+
+    They do where all changes follow from their own elements and from time, and no other stage combines ticks of several parts: for
+    windows of time that change at once. Windows that count elements, have steps or sessions, and event patterns and rules need more.
+    """
+    leaves = [each for each in nodes_of(plan.root) if not inputs_of(each)]
+    return (
+        len(stages) == 1
+        and stages[0].shares is not None
+        and plan.rules is None
+        and not reports_at_boundaries(plan)
+        and all(window.bounds.measure is Measure.TIME and window.bounds.eager for window in plan.windows)
+        and all(isinstance(each, Scan | StaticScan | Rows | GraphNames) for each in leaves)
+        and not any(isinstance(each, CountedJoin) for each in nodes_of(plan.root))
+        and follows_changes(plan.root)
+    )
 
 
 # --- the first stage --------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from cqels_py.event_time.ahead import Guard
 from cqels_py.event_time.wall_clock import WallClock
 from cqels_py.runners.event_time_group import EventTimeGroup, groups_of
 from cqels_py.runners.protocol import Runner
-from cqels_py.runners.running import RunningQuery
+from cqels_py.runners.running import BEFORE_ALL, RunningQuery
 from cqels_py.runners.statistics import Counters
 from cqels_py.state.arrays import keep_freed_memory
 from cqels_py.state.named_values import NamedValues, restore, values_of
@@ -220,6 +220,11 @@ class LocalRunner(Runner):
         if self.rejects is not None:
             self.rejects.dropped(reason, take_elements(batch, places), numbers[places])
         return len(places)
+
+    @property
+    def accepts_from(self) -> int:
+        """Elements before this instant (microseconds) are late for all queries; those up to it are complete for all."""
+        return min((group.time for group in self._groups), default=BEFORE_ALL)
 
     def process_at_once(self) -> None:
         """From now on no elements wait for the boundary of a window: so a step does not depend on when states are taken."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cqels_py.distribution.hypercube import HypercubeShares
 from cqels_py.distribution.partitioning import variables_of
 from cqels_py.distribution.rule_keys import TYPE, FactPattern, fact_patterns
-from cqels_py.distribution.stages import PlannedStage, received_by, stages_of
+from cqels_py.distribution.stages import PlannedStage, keeps_to_own_elements, received_by, stages_of
 from cqels_py.plan.nodes import (
     ChangelogRead,
     DistinctRowsOf,
@@ -26,6 +26,8 @@ from cqels_py.plan.traverse import scans_of, states_of
 from cqels_py.runners.spark.folder import PartLoad
 
 _PLACES = ("subject", "predicate", "object")
+_TRIPLE, _ELEMENT, _TIME = 24, 20, 8
+"""Bytes of what tasks send: three ids; the time, the stream and the place of the triples of an element; a time."""
 
 
 def describe(plan: Plan, partitions: int) -> str:
@@ -37,8 +39,20 @@ def describe(plan: Plan, partitions: int) -> str:
     for number, stage in enumerate(later, 2):
         lines += _later(number, before, stage)
         before = stage
-    lines += ["every partition gets the times of all elements", _micro_batch([first, *later])]
+    lines += [_elements(plan, (first, *later)), _micro_batch([first, *later])]
     return "\n".join(["on Spark", *(f"  {line}" for line in lines)]) + "\n"
+
+
+def _elements(plan: Plan, stages: Sequence[PlannedStage]) -> str:
+    first = stages[0]
+    copies = 1.0 if first.shares is None else float(first.shares.replication)
+    if keeps_to_own_elements(plan, stages):
+        which = "a partition gets its own elements, and the last one of all; the first one counts all by their times"
+        size = copies * (_TRIPLE + _ELEMENT) + _TIME
+    else:
+        which = "every partition gets the times of all elements"
+        size = copies * _TRIPLE + first.parts * _ELEMENT
+    return f"{which}: about {size:,.0f} bytes for a triple in an element of its own, besides the texts of terms"
 
 
 def _first(plan: Plan, stage: PlannedStage, partitions: int) -> Iterator[str]:

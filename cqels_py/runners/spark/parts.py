@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 
+from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.checkpoints.state_file import State
 from cqels_py.dataflow import Dataflow
@@ -24,7 +25,7 @@ from cqels_py.runners.statistics import Counters, Statistics
 from cqels_py.state.named_values import NamedValues, restore, values_of
 
 _COLLECT_FROM = 100_000
-_TERMS, _PART, _DATAFLOW, _RUNNER = "terms", "part", "dataflow/", "runner/"
+_TERMS, _PART, _OTHERS, _DATAFLOW, _RUNNER = "terms", "part", "others", "dataflow/", "runner/"
 ROUTED = pa.schema([("part", pa.int32()), ("task", pa.int32()), ("data", pa.binary())])
 """Rows for the partitions of a stage, from a task of the one before."""
 
@@ -156,6 +157,37 @@ class PartState(Protocol):
         ...
 
 
+class Others:
+    """Elements of which a partition has only the times, to count them as if it had them all."""
+
+    STATE = ("waiting",)
+
+    def __init__(self) -> None:
+        self.waiting = np.empty(0, np.int64)
+
+    def arrive(self, times: list[Ids], runner: LocalRunner) -> None:
+        """Elements of a micro-batch (n times each), before the runner gets those of the partition."""
+        if not times:
+            return
+        together = np.concatenate(times)
+        # Within a micro-batch none is late, as they are taken in order of their times.
+        in_time = together[together >= runner.accepts_from]
+        runner.counters.elements += len(together)
+        runner.counters.late += len(together) - len(in_time)
+        self.waiting = np.concatenate([self.waiting, in_time])
+
+    def follow(self, runner: LocalRunner, *, final: bool) -> None:
+        """The runner has got the partition's elements: others up to its time are complete, and at the end all are."""
+        if not len(self.waiting):
+            return
+        complete = self.waiting <= runner.accepts_from
+        if final:
+            complete[:] = True
+        if complete.any():
+            runner.counters.move_to(int(self.waiting[complete].max()))
+            self.waiting = self.waiting[~complete]
+
+
 @dataclass
 class ReadingState:
     """A partition of the stage that reads the streams: a local runner with the one query, and its dictionary."""
@@ -165,6 +197,7 @@ class ReadingState:
     results: Rendered | Handover
     needed: int = 0
     skipped: int = 0
+    others: Others = field(default_factory=Others)
 
     @property
     def rows(self) -> int:
@@ -174,7 +207,9 @@ class ReadingState:
         parts = [PartitionSlice.unpack(data) for data in slice_data]
         self.needed += sum(slice_.needed for slice_ in parts)
         self.skipped += sum(slice_.skipped for slice_ in parts)
+        self.others.arrive([each.others for each in parts if each.others is not None], self.runner)
         self.runner.push(combine(parts, self.dictionary, in_order=in_order))
+        self.others.follow(self.runner, final=final)
         if final:
             self.results.next_step()
             self.runner.finish()
@@ -193,6 +228,7 @@ class ReadingState:
         return {
             _TERMS: dictionary_state(self.dictionary),
             _PART: part,
+            _OTHERS: values_of(self.others),
             **_within(_RUNNER, self.runner.state()),
             **_within(_DATAFLOW, self._dataflow.state()),
         }
@@ -201,6 +237,7 @@ class ReadingState:
         part = state[_PART]
         self.needed, self.skipped = cast(int, part["needed"]), cast(int, part["skipped"])
         self.results.delivered = cast(int, part["delivered"])
+        restore(self.others, state[_OTHERS])
         self.runner.restore(_below(_RUNNER, state))
         self.runner.end_restore()
         self._dataflow.restore(_below(_DATAFLOW, state))

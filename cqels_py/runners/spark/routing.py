@@ -1,7 +1,9 @@
 """Partitioning: from rows of a data frame to the input of each partition of the state.
 
-Every partition gets the time and stream of every element, so that windows, expiries and boundaries happen in all of
-them at the same ticks as on one machine; but only the triples that it owns, as ids, and the texts of their terms.
+A partition gets the triples that it owns, as ids, and the texts of their terms. Where windows count elements, or ticks of several
+partitions are combined, it gets the time and stream of every element, so that windows, expiries and boundaries happen at the same
+ticks as on one machine. Elsewhere it gets its own elements and the last one, which says how far time has come; the first
+partition also gets the times of the others, to count them.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from cqels_py.runners.spark.packing import packed, unpacked
 from cqels_py.state.named_values import Array
 from cqels_py.terms.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 
+_OTHERS = "others"
 EVERYWHERE = 0
 """The partition of all triples when the state cannot be divided."""
 
@@ -48,10 +51,12 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """How triples find their partitions. No routes: all go to one partition."""
+    """How triples find their partitions. No routes: all go to one partition. `own_elements`: a partition gets no other elements than
+    its own, and the last."""
 
     parts: int
     routes: tuple[Route, ...]
+    own_elements: bool = False
 
     def owners(self, batch: ElementBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The partitions of each triple: positions and partitions, each pair once, ordered by partition, then position."""
@@ -124,10 +129,11 @@ def _route(
 
 @dataclass(frozen=True, slots=True)
 class PartitionSlice:
-    """The input of one partition from one task: all elements, its own triples, and the texts of hashed terms.
+    """The input of one partition from one task: all elements, or its own ones and the last; its own triples, and the texts of
+    hashed terms.
 
     `needed`: triples that any partition gets, each once; `skipped`: malformed rows. Both are counted in one of the
-    partitions.
+    partitions, as are `others`, the times (n) of elements that it does not get.
     """
 
     elements: ElementBatch
@@ -136,19 +142,26 @@ class PartitionSlice:
     offsets: Ids
     needed: int = 0
     skipped: int = 0
+    others: Ids | None = None
 
     def pack(self) -> bytes:
         elements: dict[str, Array | None] = {
             each.name: getattr(self.elements, each.name) for each in fields(self.elements)
         }
-        terms: dict[str, Array | None] = {"ids": self.ids, "texts": self.texts, "offsets": self.offsets}
+        terms: dict[str, Array | None] = {
+            "ids": self.ids,
+            "texts": self.texts,
+            "offsets": self.offsets,
+            _OTHERS: self.others,
+        }
         return packed({**elements, **terms}, {"needed": self.needed, "skipped": self.skipped})
 
     @staticmethod
     def unpack(data: bytes) -> PartitionSlice:
         arrays, counts = unpacked(data)
+        others = arrays.pop(_OTHERS, None)
         ids, texts, offsets = (arrays.pop(name) for name in ("ids", "texts", "offsets"))
-        return PartitionSlice(ElementBatch(**arrays), ids, texts, offsets, **counts)
+        return PartitionSlice(ElementBatch(**arrays), ids, texts, offsets, **counts, others=others)
 
 
 def slices(batch: ElementBatch, routing: Routing, dictionary: Dictionary, skipped: int = 0) -> list[PartitionSlice]:
@@ -156,10 +169,16 @@ def slices(batch: ElementBatch, routing: Routing, dictionary: Dictionary, skippe
     rows, owners = routing.owners(batch)
     element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
     cuts = np.searchsorted(owners, np.arange(routing.parts + 1))
-    found = [_slice(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary) for part in range(routing.parts)]
+    found = [
+        _slice(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary, own=routing.own_elements)
+        for part in range(routing.parts)
+    ]
     needed = np.zeros(batch.triples, np.bool_)
     needed[rows] = True
-    found[0] = replace(found[0], needed=int(np.count_nonzero(needed)), skipped=skipped)
+    others = None
+    if routing.own_elements:
+        others = np.delete(batch.time, _chosen(batch, element[rows[: cuts[1]]]))
+    found[0] = replace(found[0], needed=int(np.count_nonzero(needed)), skipped=skipped, others=others)
     return found
 
 
@@ -176,16 +195,26 @@ def learn(ids: Ids, texts: npt.NDArray[np.uint8], offsets: Ids, dictionary: Dict
         raise RunError("terms have other ids here than where they were encoded: are all workers of one version?")
 
 
-def _slice(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary) -> PartitionSlice:
-    first = np.zeros(len(batch) + 1, np.int64)
-    np.cumsum(np.bincount(element[rows], minlength=len(batch)), out=first[1:])
+def _slice(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary, *, own: bool) -> PartitionSlice:
+    """`rows`: the partition's triples; `element` that each triple of the batch is of. `own`: leave other elements out."""
+    numbers, time, stream = element[rows], batch.time, batch.stream
+    if own:
+        chosen = _chosen(batch, numbers)
+        numbers, time, stream = np.searchsorted(chosen, numbers), time[chosen], stream[chosen]
+    first = np.zeros(len(time) + 1, np.int64)
+    np.cumsum(np.bincount(numbers, minlength=len(time)), out=first[1:])
     subject, predicate, object_ = batch.subject[rows], batch.predicate[rows], batch.object[rows]
     graph = None if batch.graph is None else batch.graph[rows]
     # Where triples are counted, one partition has all of them.
     counted = batch.counted if len(rows) == batch.triples else None
-    mine = ElementBatch(batch.time, batch.stream, first, subject, predicate, object_, graph, counted)
+    mine = ElementBatch(time, stream, first, subject, predicate, object_, graph, counted)
     ids, texts, offsets = texts_of(np.concatenate(list(mine.live_ids())), dictionary)
     return PartitionSlice(mine, ids, texts, offsets)
+
+
+def _chosen(batch: ElementBatch, own: Ids) -> Ids:
+    """The numbers of a partition's own elements, and that of the last one by time."""
+    return np.unique(np.append(own, np.argmax(batch.time))) if len(batch) else own
 
 
 def combine(parts: Sequence[PartitionSlice], dictionary: Dictionary, *, in_order: bool = False) -> ElementBatch:
