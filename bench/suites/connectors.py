@@ -111,12 +111,10 @@ def from_mqtt(count: int, rounds: int) -> Case:
     with written(count, _SENSORS) as path, tempfile.TemporaryDirectory() as folder:
         broker = MqttBroker(Path(folder), autosave=False)
         for _ in range(rounds):
-            broker_before, own_before = cpu_of(broker.pid), time.process_time()
-            started = time.perf_counter()
-            publisher = _published_into(broker, path, count)
-            passed = time.perf_counter() - started
+            broker_before = cpu_of(broker.pid)
+            passed, own, publisher = _published_into(broker, path, count)
+            of_broker = cpu_of(broker.pid) - broker_before
             rates.append(count / passed)
-            own, of_broker = time.process_time() - own_before, cpu_of(broker.pid) - broker_before
             shares.append({"publisher": publisher / passed, "broker": of_broker / passed, "engine": own / passed})
         broker.stop()
     return Case(
@@ -180,14 +178,15 @@ def _consumed(url: str, count: int, chunk: int, producer: subprocess.Popen[bytes
     return passed, own, other
 
 
-def _published_into(broker: MqttBroker, path: Path, count: int) -> float:
-    """Publish the messages into an engine; returns the publisher's CPU time in seconds."""
+def _published_into(broker: MqttBroker, path: Path, count: int) -> tuple[float, float, float]:
+    """Publish the messages into an engine; seconds from then on, and CPU time of the engine's process and of the publisher's."""
     engine, query = engine_with(changelog=False)
     query.subscribe_batches(lambda batch: None, ids=True)
     # The session begins before the first message.
     url = f"{broker.url}/readings?client=bench"
     source_of(url).open(Opening(stream=STREAM, number=0, dictionary=engine.dictionary)).close()
     options = ["-p", str(broker.port), "-t", "readings", "-q", "1", "-V", "5", "-l"]
+    own_before, started = time.process_time(), time.perf_counter()
     with path.open("rb") as lines:
         publisher = subprocess.Popen([program("mosquitto_pub", "mosquitto-clients"), *options], stdin=lines)
     due = time.monotonic()
@@ -207,9 +206,10 @@ def _published_into(broker: MqttBroker, path: Path, count: int) -> float:
 
     with suppress(_Enough):
         engine.run({STREAM: url}, maps={STREAM: cqels.Mapping.of(MAPPING)}, progress=look)
+    passed, own = time.perf_counter() - started, time.process_time() - own_before
     publisher.wait(60)
     engine.close()
-    return used
+    return passed, own, used
 
 
 def cpu_of(pid: int) -> float:

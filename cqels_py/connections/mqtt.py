@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from cqels_py.errors import RunError, UsageError
 
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
 _KEEP_ALIVE = 30
-_LONGEST_PAUSE = 30
+LONGEST_PAUSE = 30
 """Seconds between two attempts to connect again, which begin with one second."""
 _TAKEN_OVER = 0x8E
 _REFUSED = 0x80
@@ -74,11 +73,11 @@ class Broker:
                 client.tls_set(self.ca, self.certificate, self.key)
             except OSError as error:
                 raise UsageError(f"{self.shown}: the certificates cannot be read: {error}") from None
-        client.reconnect_delay_set(1, _LONGEST_PAUSE)
+        client.reconnect_delay_set(1, LONGEST_PAUSE)
         return client
 
     def connect(self, client: Any, session: int, unacknowledged: int | None = None) -> None:
-        """Connect, and start the client's thread. RunError if the broker is not there.
+        """Connect. RunError if the broker is not there.
 
         `session`: seconds for which the broker keeps the session without a connection. `unacknowledged`: so many messages may be.
         """
@@ -92,7 +91,6 @@ class Broker:
             client.connect(self.host, self.port, _KEEP_ALIVE, clean_start=False, properties=asked)
         except (OSError, ValueError) as error:
             raise RunError(f"{self.shown}: cannot connect to {self.host}:{self.port}: {error}") from None
-        client.loop_start()
 
     def refusal(self, reason: Any) -> RunError | None:
         """The error of a reason for which the broker refuses or ends a connection for good; None where it may be there again."""
@@ -110,9 +108,8 @@ def is_refused(reason: Any) -> bool:
     return int(reason.value) >= _REFUSED
 
 
-def disconnected(client: Any, wait: Callable[[], object] = lambda: None) -> None:
-    """Disconnect the client, once `wait` has returned, and end its thread."""
-    wait()
+def disconnected(client: Any) -> None:
+    """Disconnect the client, and end its thread."""
     with suppress(OSError, ValueError):
         client.disconnect()
     client.loop_stop()

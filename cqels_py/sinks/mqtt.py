@@ -76,6 +76,7 @@ class MqttSink:
         self._client.on_disconnect = self._on_disconnect
         self._client.on_publish = self._on_publish
         to.broker.connect(self._client, 0)
+        self._client.loop_start()
         try:
             self._until(self._client.is_connected, "the connection")
         except RunError:

@@ -11,11 +11,13 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from cqels_py.connections.location import Location
-from cqels_py.connections.mqtt import Broker, disconnected, is_refused
+from cqels_py.connections.mqtt import LONGEST_PAUSE, Broker, is_refused
+from cqels_py.connections.mqtt_packets import acknowledge, read_in_blocks, take_packets
 from cqels_py.connections.schemes import needed
 from cqels_py.errors import RunError, UsageError
 from cqels_py.sources.live import MOST_MESSAGES, LiveSource, Message, MessageQueue
@@ -24,7 +26,8 @@ from cqels_py.sources.protocol import Opening
 
 _LOG = logging.getLogger("cqels_py")
 _LONGEST_SESSION = (1 << 32) - 1
-_SUBSCRIBED_WITHIN, _LAST_ANSWER_WITHIN = 30.0, 1.0
+_SUBSCRIBED_WITHIN, _LAST_ANSWER_WITHIN = 30.0, 5.0
+_WAIT = 1.0
 _KEPT_WITHIN = 1.0
 """Seconds after a subscription within which the first of the messages come that the session kept."""
 
@@ -84,8 +87,9 @@ class MqttConnector:
 
 
 class MqttClient:
-    """The connection; paho's thread calls the methods that begin with `_on`.
+    """The connection, and the thread that reads it, which calls the methods that begin with `_on`.
 
+    `_taken`: messages of packets that came together; they go into the queue together.
     `_outstanding`: packet ids of messages that were put into the queue and are not acknowledged. `_settled`: those that were
     acknowledged; if the broker sends one of them again, the acknowledgement was lost.
     """
@@ -106,10 +110,15 @@ class MqttClient:
         self._client.on_disconnect = self._on_disconnect
         self._client.on_subscribe = self._on_subscribe
         self._client.on_message = self._on_message
+        read_in_blocks(self._client, self._on_publish)
+        self._taken: list[Message] = []
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="cqels mqtt", daemon=True)
 
     def start(self) -> None:
         """Connect, and wait for the subscription."""
         self._connector.broker.connect(self._client, self._connector.session, MOST_MESSAGES)
+        self._thread.start()
         if not self._subscribed.wait(_SUBSCRIBED_WITHIN):
             self._failure = self._failure or RunError(f"{self._shown}: the broker does not answer")
         if self._failure is not None:
@@ -124,23 +133,52 @@ class MqttClient:
     def acknowledge(self, tokens: Sequence[object]) -> None:
         """Acknowledge these packets; QoS 0 has nothing to be acknowledged."""
         with self._lock:
-            for mid in tokens:
-                if isinstance(mid, int) and mid in self._outstanding:
-                    self._outstanding.discard(mid)
-                    self._settled.add(mid)
-                    self._client.ack(mid, 1)
+            mids = [mid for mid in tokens if isinstance(mid, int) and mid in self._outstanding]
+            self._outstanding.difference_update(mids)
+            self._settled.update(mids)
+            acknowledge(self._client, mids)
 
     def close(self) -> None:
         """Disconnect; the session remains at the broker.
 
-        A socket that is closed before it has been read to its end takes acknowledgements with it that the broker has not read yet:
-        so the answer to the last subscription is waited for.
+        What the broker has not read when this session is opened again is lost: acknowledgements would be, and the messages would
+        come again. So it is asked to subscribe once more, and its answer is waited for.
         """
-        if self._client.is_connected():
+        if self._client.is_connected() and self._subscribed.wait(_LAST_ANSWER_WITHIN) and self._failure is None:
+            self._subscribed.clear()
+            self._subscribe()
             self._subscribed.wait(_LAST_ANSWER_WITHIN)
-        disconnected(self._client)
+        self._closed.set()
+        with suppress(OSError, ValueError):
+            self._client.disconnect()
+        if self._thread.is_alive():
+            self._thread.join()
 
-    # --- called by paho's thread --------------------------------------------------------------------------------------
+    # --- in the thread that reads -------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while not self._closed.is_set() and self._failure is None:
+                lost = take_packets(self._client, _WAIT)
+                if self._taken:
+                    taken, self._taken = self._taken, []
+                    self._queue.put_all(taken)
+                if lost and not self._closed.is_set() and self._failure is None:
+                    self._connect_again()
+            # What is to be written still, such as the end of the connection.
+            while self._client.socket() is not None and not take_packets(self._client, _WAIT):
+                pass
+        except Exception as error:
+            self._fail(RunError(f"{self._shown}: {error}"))
+
+    def _connect_again(self) -> None:
+        pause = 1.0
+        while not self._closed.wait(pause):
+            try:
+                self._client.reconnect()
+                return
+            except (OSError, ValueError):
+                pause = min(2 * pause, LONGEST_PAUSE)
 
     def _on_connect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure:
@@ -156,9 +194,14 @@ class MqttClient:
                 # Packet ids begin anew: the broker has forgotten what it sent.
                 self._outstanding.clear()
                 self._settled.clear()
+        self._subscribe()
+
+    def _subscribe(self) -> None:
         options = needed("paho.mqtt.subscribeoptions", "paho-mqtt", "mqtt", "mqtt://").SubscribeOptions
         handling = options.RETAIN_SEND_IF_NEW_SUB if self._connector.retained else options.RETAIN_DO_NOT_SEND
-        client.subscribe(self._connector.filter, options=options(qos=self._connector.qos, retainHandling=handling))
+        self._client.subscribe(
+            self._connector.filter, options=options(qos=self._connector.qos, retainHandling=handling)
+        )
 
     def _on_subscribe(self, client: Any, userdata: Any, mid: int, reasons: Any, properties: Any) -> None:
         if is_refused(reasons[0]):
@@ -173,27 +216,33 @@ class MqttClient:
             _LOG.warning("%s: disconnected (%s); connecting again until the broker is there", self._shown, reason)
 
     def _on_message(self, client: Any, userdata: Any, message: Any) -> None:
-        if message.qos and not self._is_new(client, message):
+        """A message with properties."""
+        kind = getattr(message.properties, "ContentType", None)
+        self._take(bytes(message.payload), message.topic, message.qos, message.mid, message.dup, message.retain, kind)
+
+    def _on_publish(self, payload: bytes, topic: str, qos: int, mid: int, dup: bool, retain: bool) -> None:
+        self._take(payload, topic, qos, mid, dup, retain, None)
+
+    def _take(self, payload: bytes, topic: str, qos: int, mid: int, dup: bool, retain: bool, kind: str | None) -> None:
+        if qos and not self._is_new(mid, dup):
             return
-        if message.retain and not self._connector.retained:
-            client.ack(message.mid, message.qos)
+        if retain and not self._connector.retained:
+            self._client.ack(mid, qos)
             return
         # The wall clock may be set back; times of arrival never are.
         self._last = max(self._last, time.time_ns() // 1000)
-        kind = getattr(message.properties, "ContentType", None)
-        token = message.mid if message.qos else None
-        self._queue.put(Message(bytes(message.payload), message.topic, kind, self._last, token))
+        self._taken.append(Message(payload, topic, kind, self._last, mid if qos else None))
 
-    def _is_new(self, client: Any, message: Any) -> bool:
+    def _is_new(self, mid: int, dup: bool) -> bool:
         """Is it a message that has not been in the queue yet? An acknowledgement that was lost is sent again."""
         with self._lock:
-            if message.dup and message.mid in self._settled:
-                client.ack(message.mid, message.qos)
+            if dup and mid in self._settled:
+                self._client.ack(mid, 1)
                 return False
-            if message.dup and message.mid in self._outstanding:
+            if dup and mid in self._outstanding:
                 return False
-            self._settled.discard(message.mid)
-            self._outstanding.add(message.mid)
+            self._settled.discard(mid)
+            self._outstanding.add(mid)
             return True
 
     def _fail(self, error: RunError) -> None:
