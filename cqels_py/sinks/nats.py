@@ -71,7 +71,7 @@ class NatsSink:
         self._to = to
         self._opening = opening
         self._bodies = JsonBodies(opening)
-        self._run = uuid.uuid4().hex[:12]
+        self._run = opening.run or uuid.uuid4().hex[:12]
         self._number = opening.written or 0
         self._messages: list[Sent] = []
         self._connection = NatsConnection(to.servers)
