@@ -99,9 +99,16 @@ class NatsConnection:
             return
         self._closing = True
         with suppress(Exception):
-            self.start(self.client.close()).result(CONNECTED_WITHIN)
+            self.start(self._end()).result(CONNECTED_WITHIN)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CONNECTED_WITHIN)
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await self.client.close()
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
     async def _connect(self) -> None:
         options = {

@@ -44,8 +44,8 @@ def kafka_source(location: Location) -> KafkaConnector:
     """`kafka://host:9092,host:9092/topic?start=earliest&group=NAME&partitions=0-3`."""
     kafka_for(location)
     options = location.options
-    start = options.text("start", _EARLIEST)
     group = options.text("group")
+    start = options.text("start", _EARLIEST if group is None else _GROUP)
     assert start is not None
     if start not in (_EARLIEST, _LATEST, _GROUP) and time_of_text(start) == NO_TIME:
         raise UsageError(
@@ -74,7 +74,14 @@ class KafkaConnector:
     format: MessageFormat
 
     def open(self, opening: Opening) -> KafkaSource:
-        """Connect, and find where each partition begins. RunError if the cluster is not there, or has not that topic."""
+        """Connect, and find where each partition begins. RunError if the cluster is not there, or has not that topic.
+
+        UsageError for a run with a checkpoint without a group, which would begin anew with each process.
+        """
+        if opening.continues and self.start != _GROUP:
+            raise UsageError(
+                f"{self.cluster.shown}: a run with a checkpoint goes on where a group is: name one with group=NAME, without start="
+            )
         return KafkaSource(self, opening)
 
     def chosen(self, existing: Sequence[int]) -> list[int]:

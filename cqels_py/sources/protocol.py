@@ -84,7 +84,9 @@ class Opening:
     those that JSON-LD may name by IRI. `on_questionable_time` is called with integer times that may be meant in another unit.
     `map`: how rows and JSON objects that are no RDF become elements. `wait`: how long to wait for input that comes while it is
     read; `on_split` gets triples of an element that was complete after that time. `position`: where to begin, as another source of
-    the stream told it (None: where the source would begin by itself); sources that cannot be read again ignore it.
+    the stream told it (None: where the source would begin by itself); sources that cannot be read again ignore it. `continues`: the
+    run has a checkpoint, so that a source which knows where it was committed has to go on there when it is opened again, or to
+    refuse.
     """
 
     stream: str
@@ -101,6 +103,7 @@ class Opening:
     wait: InputWait | None = None
     on_split: Callable[[DataError], None] | None = None
     position: object = None
+    continues: bool = False
 
     @property
     def pause(self) -> float:

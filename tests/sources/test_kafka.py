@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -323,6 +324,40 @@ def test_in_an_engine(cluster: KafkaCluster, topic: str) -> None:
     reader = Reader(f"{url}&start=group")
     reader.quiet(1)
     reader.source.close()
+
+
+def test_an_engine_with_a_checkpoint(cluster: KafkaCluster, topic: str, tmp_path: Path) -> None:
+    """It goes on behind what its log has: each record has one result, and a window has those of before the restart."""
+    url = f"{cluster.url}/{topic}?{ALONE}&group=durable"
+    text = f"SELECT (COUNT(*) AS ?n) WHERE {{ STREAM <{STREAM}> [RANGE 1h] {{ ?s <http://example.org/v> ?v }} }}"
+    found: list[str] = []
+
+    class Enough(Exception):
+        pass
+
+    def run(until: str) -> None:
+        engine = Engine(checkpoint=tmp_path)
+        engine.register(text, name="count").subscribe(lambda result: found.append(str(result.bindings["n"])))
+
+        def progress(statistics: Any) -> None:
+            engine.commit()
+            if until in found:
+                raise Enough
+
+        with pytest.raises(Enough):
+            engine.run({STREAM: url}, progress=progress)
+        engine.close()
+
+    cluster.put(topic, *[nquads(n) for n in range(1, 4)])
+    run("3")
+    cluster.put(topic, *[nquads(n) for n in range(4, 6)])
+    run("5")
+    assert sorted(set(found), key=int) == ["1", "2", "3", "4", "5"]
+    engine = Engine(checkpoint=tmp_path / "other")
+    engine.register(text)
+    with pytest.raises(UsageError, match="a run with a checkpoint goes on where a group is: name one with group=NAME"):
+        engine.run({STREAM: f"{cluster.url}/{topic}"})
+    engine.close()
 
 
 def test_what_is_wrong_is_said(cluster: KafkaCluster, topic: str) -> None:
