@@ -533,10 +533,11 @@ def test_the_folder_follows_the_state_and_not_the_stream(tmp_path: Path, monkeyp
     for second in range(4000):
         engine.push(f"{EX}s", [(iri("a"), iri("v"), f'"{second % 10}"')], time=second * SECOND)
         if second % 50 == 0:
+            engine._inputs._saving.wait()
             sizes.append(sum(path.stat().st_size for path in tmp_path.iterdir()))
             snapshots = [path.stat().st_size for path in tmp_path.glob("*.snapshot")]
-            assert len(snapshots) <= 3
-            # Two snapshots, and behind each a log that is hardly longer; a third while it is written.
+            assert len(snapshots) <= 2
+            # Two snapshots, and behind each a log that is hardly longer, but for the records while the next one was written.
             assert sizes[-1] <= 6.1 * max(snapshots)
     assert len(sizes) == 80
     engine.close()
