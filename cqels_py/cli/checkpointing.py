@@ -23,7 +23,7 @@ from cqels_py.errors import UsageError
 from cqels_py.formats.compression import local_path
 from cqels_py.sinks.urls import SINKS
 from cqels_py.sources.stdin import STANDARD_INPUT
-from cqels_py.sources.urls import SOURCES
+from cqels_py.sources.urls import SOURCES, source_of
 
 if TYPE_CHECKING:
     from cqels_py.sinks.protocol import SinkConnector
@@ -217,6 +217,8 @@ def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
     for source in job.streams.values():
         known = SOURCES.is_url(source) or source == STANDARD_INPUT or local_path(source).exists()
         yield not known, f"is for files, pipes, standard input and URLs, and not for {source}"
+        anew = SOURCES.is_url(source) and getattr(source_of(source), "begins_anew", False)
+        yield anew, f"would read {source} from its beginning after a restart; add position=FILE to it"
 
 
 def _identity(job: Job) -> Iterator[tuple[str, str]]:

@@ -58,6 +58,11 @@ class FolderConnector:
     delete: bool
     memory: PositionFile | None
 
+    @property
+    def begins_anew(self) -> bool:
+        """Does a run that is started again read the same files once more?"""
+        return self.memory is None and not self.delete
+
     def open(self, opening: Opening) -> FolderSource:
         """Begin with the files that have not been committed. UsageError if the folder is not there."""
         if not self.path.is_dir():

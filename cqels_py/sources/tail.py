@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import empty_elements, slice_elements
@@ -67,6 +67,11 @@ class TailConnector:
     form: str
     at_end: bool
     memory: PositionFile | None
+
+    @property
+    def begins_anew(self) -> bool:
+        """Does a run that is started again read the file from its beginning?"""
+        return self.memory is None
 
     def open(self, opening: Opening) -> TailSource:
         """Begin at the last commit, or where `start` says. UsageError if the file is not there."""
@@ -195,7 +200,9 @@ class TailSource:
 
     def _first(self) -> GrowingFile:
         """The file with which a run begins: that of the last commit, wherever it is now."""
-        kept = None if self._of.memory is None else self._of.memory.load()
+        kept: Any = self._opening.position
+        if kept is None and self._of.memory is not None:
+            kept = self._of.memory.load()
         if kept is None:
             file = GrowingFile(self._of.path)
             if self._of.at_end:
