@@ -33,6 +33,7 @@ from cqels_py.engine.durable.joining import Joining
 from cqels_py.engine.durable.logged import SYNC
 from cqels_py.engine.durable.opening import opened
 from cqels_py.engine.durable.registration import Registration
+from cqels_py.engine.notebooks import html_table
 from cqels_py.engine.options import CLOCK_AHEAD, CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, Options
 from cqels_py.engine.query import Query
 from cqels_py.engine.registered_rules import FACTS, NAMESPACE, RegisteredRules, read_rules, rule_set_of
@@ -45,6 +46,7 @@ from cqels_py.engine.source_run import RunOptions, SourceRun
 from cqels_py.engine.static_refresh import StaticRefresh
 from cqels_py.engine.steps import Steps
 from cqels_py.engine.stream_opening import opening_of
+from cqels_py.engine.unread import RAISE, Unread
 from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
 from cqels_py.errors import CqelsError, DataError, RefusedResult, RunError, UsageError
 from cqels_py.event_time.ahead import AheadGuard, ClockGuard, Guard
@@ -148,6 +150,8 @@ class Engine:
     delivered, when its input is on the disk; "batch": likewise, with one sync for the calls of 2 milliseconds; "off": at once, and
     a failure of the machine, not of the process, may lose the last ones. Elements that wait for a `batch` are not kept yet.
 
+    With `with Engine() as engine:` it is finished at the end of the block, or after an exception closed.
+
     Several threads may use an engine: their calls come one after the other, each as a whole. Subscribers are called when a step is
     complete, by the thread whose call made the results, and other threads can push meanwhile. If they make results for a query
     whose subscriber is still running, its thread delivers these too, in order. `statistics` and `Query.results` never wait for
@@ -176,7 +180,9 @@ class Engine:
         max_state: int | None = None,
         checkpoint: str | Path | Companion | None = None,
         durable: str = SYNC,
+        on_unread: str = RAISE,
     ) -> None:
+        self._unread = Unread(on_unread)
         options = Options(
             duration(lateness, "lateness"),
             batch,
@@ -271,6 +277,32 @@ class Engine:
     def queries(self) -> tuple[Query, ...]:
         """The registered queries, in order of registration."""
         return tuple(self._queries)
+
+    @property
+    def unread(self) -> dict[str, int]:
+        """With on_unread="count": by stream that no query reads, how many elements (of tables, rows) were passed over."""
+        return dict(self._unread.counts)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Finish; after an exception, and with a checkpoint from which another engine may go on, close alone."""
+        if kind is None and self._steps.ended is None:
+            if not self._inputs.keeps:
+                self.finish()
+                return
+            self.flush()
+        self.close()
+
+    def __repr__(self) -> str:
+        count = len(self._queries)
+        state = "" if self._steps.ended is None else ", closed"
+        return f"<Engine: {count} quer{'y' if count == 1 else 'ies'}, {self.statistics.elements:,} elements{state}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(query.name or "", query.form, ", ".join(query.streams), query.waiting) for query in self._queries]
+        return html_table(("query", "form", "streams", "waiting results"), rows, repr(self).strip("<>"))
 
     def _undelivered(self) -> Iterator[Ids]:
         """Ids of results that have not been taken yet."""
@@ -520,7 +552,8 @@ class Engine:
     def refresh_static(self) -> None:
         """Read the tables with `refresh=` that are static data again, now. In a `run` that happens by itself.
 
-        What has changed in them is applied as by `update_static`. A table that cannot be read keeps its former data, with a warning.
+        What has changed in them is applied as by `update_static`. A table that cannot be read keeps its former data, with a
+        warning.
         """
         self._steps.check_open()
         self._flush()
@@ -578,6 +611,9 @@ class Engine:
         until the current delivery is complete. KeyboardInterrupt, and exceptions of subscribers, are raised when the step is
         complete and its results have been delivered; the engine remains usable.
         """
+        if self._unread.passes_over(str(stream), self._registry.streams.numbers):
+            self._steps.check_open()
+            return
         try:
             name = None if graph is None else graph_text(graph)
             if isinstance(triples, Mapping):
@@ -679,8 +715,10 @@ class Engine:
             )
         check_flag(sort, "sort")
         read_by = None if map is None else read_map(map)
-        self._flush()
         stream = str(stream)
+        if self._unread.passes_over(stream, self._registry.streams.numbers, table):
+            return
+        self._flush()
         # Other threads can push while subscribers get the results of a small table, but not between the parts of a large one.
         small = getattr(table, "num_rows", MOST_OF_A_TABLE + 1) <= MOST_OF_A_TABLE
         predicate = self._registry.streams.time_predicates.get(stream)

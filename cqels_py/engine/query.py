@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from html import escape
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cqels_py.analysis.memory import MemoryVerdict
@@ -15,6 +16,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.asynchronous import ResultStream, check_no_coroutine, check_plain
 from cqels_py.engine.compile import CompiledQuery
 from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
+from cqels_py.engine.notebooks import html_table, shortened
 from cqels_py.engine.result import Result, decoded
 from cqels_py.engine.standing import answer_of, as_graph, as_results
 from cqels_py.engine.typed_results import SIGN, TIME, Schema, TypedResults, as_pandas, as_polars
@@ -91,6 +93,21 @@ class Query:
         self._typed = TypedResults(self.variables, host.dictionary)
         self.delivery = Delivery(host._pending, self._waiting.add)
         self._opened: list[Sink] = []
+
+    def __repr__(self) -> str:
+        name = f" {self.name}" if self.name else ""
+        return f"<Query{name}: {shortened(self.compiled.text)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("form", self.form),
+            ("variables", ", ".join(self.variables)),
+            ("streams", ", ".join(self.streams)),
+            ("memory", self.memory),
+            ("waiting results", self.waiting),
+            *(("warning", warning) for warning in self.warnings),
+        ]
+        return html_table(("", ""), rows, repr(self).strip("<>")) + f"<pre>{escape(self.compiled.text)}</pre>"
 
     @property
     def name(self) -> str | None:

@@ -11,6 +11,8 @@ import numpy as np
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
+from cqels_py.engine.notebooks import html_table
+from cqels_py.functions.dates import instant_text
 from cqels_py.terms.layout import TRUE
 from cqels_py.terms.rdf import to_rdflib
 
@@ -28,6 +30,12 @@ class Result:
     bindings: dict[str, Any]
     boolean: bool | None = None
     number: int = field(default=0, compare=False)
+
+    def _repr_html_(self) -> str:
+        bindings = self.bindings if self.boolean is None else {"boolean": self.boolean}
+        return html_table(
+            ("time", "sign", *bindings), [(instant_text(self.time), f"{self.sign:+d}", *bindings.values())]
+        )
 
 
 def decoded(batch: ResultBatch, dictionary: Dictionary, form: str) -> Iterator[Result]:
