@@ -106,7 +106,10 @@ class NatsSource(LiveSource):
 
 
 class NatsReader:
-    """Fills a queue. `_next`: the number from which on messages are read; `_kept`: what the server was given to keep last."""
+    """Fills a queue. `_next`: the number from which on messages are read; `_kept`: what the server was given to keep last.
+
+    `behind`: as of `LiveSource`.
+    """
 
     def __init__(self, connector: NatsConnector, queue: MessageQueue) -> None:
         self._nats = nats_module()
@@ -114,6 +117,7 @@ class NatsReader:
         self._queue = queue
         self._shown = connector.servers.shown
         self._closed = False
+        self.behind = True
         self._next = 0
         self._kept = -1
         self._bucket: Any = None
@@ -207,6 +211,7 @@ class NatsReader:
 
     async def _read(self) -> None:
         while not self._closed:
+            self.behind = True
             try:
                 by_number = self._nats.js.api.DeliverPolicy.BY_START_SEQUENCE
                 consumer = await self._consumer(deliver_policy=by_number, opt_start_seq=self._next)
@@ -230,6 +235,7 @@ class NatsReader:
             try:
                 messages = await consumer.fetch(_AT_ONCE, timeout=_WAIT)
             except self._nats.errors.TimeoutError:
+                self.behind = not self._connection.client.is_connected
                 in_vain += 1
                 if in_vain % _LOOK_EVERY == 0:
                     await consumer.consumer_info()
@@ -248,5 +254,6 @@ class NatsReader:
                 self._next = found[-1].token + 1  # type: ignore[operator]
                 if not await asyncio.to_thread(self._queue.put_all, found):
                     return
+            self.behind = messages[-1].metadata.num_pending > 0
             if len(found) < len(messages):
                 return

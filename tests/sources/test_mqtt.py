@@ -200,7 +200,7 @@ def test_messages_of_all_lengths(broker: MqttBroker, topic: str) -> None:
     broker.publish(f"{topic}/\u00fc/b", *bodies, kind="text/turtle")
     broker.publish(f"{topic}/\u00fc", b"last", qos=0)
     found: list[Any] = []
-    wait_until(lambda: found.extend(queue.take() or ()) or len(found) >= 2 * len(lengths) + 3001, "all messages")
+    wait_until(lambda: found.extend(queue.take(0.05) or ()) or len(found) >= 2 * len(lengths) + 3001, "all messages")
     client.close()
     assert [message.body for message in found] == [*bodies, *[b"x" * 10] * 3000, *bodies, b"last"]
     places = [(message.origin.removeprefix(topic), message.kind) for message in found]

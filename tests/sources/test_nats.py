@@ -103,6 +103,7 @@ def test_it_goes_on_at_a_position(server: NatsServer, subject: str) -> None:
     assert reader.source.position() == 2
     assert reader.read(3) == [3, 4, 5]
     assert reader.source.position() == 5
+    wait_until(lambda: not reader.source.behind, "the end of the stream")
     reader.source.close()
     with pytest.raises(RunError, match="has the messages 1 to 5, and the run is to go on behind number 9: they are no"):
         Reader(f"{server.url}/{subject}", position=9)
@@ -116,7 +117,7 @@ def test_a_server_that_is_killed_and_comes_back(
     server.publish(subject, nquads(1), nquads(2))
     assert reader.read(2) == [1, 2]
     server.stop()
-    reader.quiet()
+    wait_until(lambda: reader.poll() == 0 and reader.source.behind, "the loss is noticed")
     server.start()
     server.publish(subject, nquads(3))
     assert reader.read(3, seconds=60) == [1, 2, 3]
