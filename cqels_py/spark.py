@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cqels_py.runners.spark.session import Session
 
 _LOG = logging.getLogger("cqels_py.spark")
-_FORMAT = 30
+_FORMAT = 31
 """Raised when the form of the state changes: an older one is then refused."""
 
 
@@ -100,6 +100,11 @@ def continuous(
     for warning in plan.warnings:
         _LOG.warning("%s", warning)
     return transform(job, numbered(frames, plan))
+
+
+def check_new(state: str | Path) -> None:
+    """UsageError if there is something in the folder already: a run over finite streams begins anew."""
+    folder.check_empty(location_of(state))
 
 
 def statistics(state: str | Path) -> Statistics:

@@ -295,13 +295,17 @@ def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitS
 
     require_pyspark()
     from cqels_py.runners.spark.driver import SparkRun
-    from cqels_py.spark import prepare
+    from cqels_py.spark import check_new, prepare
 
-    state = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="cqels-state-"))
-    session = cleanup.enter_context(session_for_a_run())
+    if job.state is None:
+        state = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="cqels-state-")) + "/query"
+    else:
+        state = job.state
+        check_new(state)
+    session = cleanup.enter_context(session_for_a_run(job.master))
     work, plan = prepare(
         compiled,
-        state=f"{state}/query",
+        state=state,
         partitions=job.partitions or session.sparkContext.defaultParallelism,
         static=list(job.static),
         static_graphs=job.static_graphs,

@@ -21,7 +21,7 @@ class Job:
     `checkpoint`: the folder of snapshots, one `every` so many microseconds. `until`: the instant to which time goes on at the end.
     `ahead`: microseconds that an element may be later than the one before it. `flush_after`: microseconds without input after which
     one is complete. `clock` "wall": time follows the clock, `clock_delay` microseconds behind. `idle`: microseconds after which
-    others do not wait for a live input.
+    others do not wait for a live input. `master`: Spark's URL of a cluster, whose workers keep the `state` in that folder.
     """
 
     text: str = ""
@@ -64,12 +64,24 @@ class Job:
     clock_delay: int = 200_000
     idle: int = 30_000_000
     max_state: int | None = None
+    master: str | None = None
+    state: str | None = None
 
 
 def check_partitions(runner: str, partitions: int | None) -> None:
     """UsageError where the runner has no use for partitions: no option is silently ignored."""
     if runner == "local" and partitions is not None:
         raise UsageError("--partitions divides the state on Spark (--runner spark); the local runner has one part")
+
+
+def check_cluster(runner: str, master: str | None, state: str | None) -> None:
+    """UsageError for a cluster without Spark, or without a folder that its workers reach."""
+    if runner != "spark" and (master is not None or state is not None):
+        raise UsageError("--master and --state are for Spark: add --runner spark")
+    if master is not None and not master.startswith("local") and state is None:
+        raise UsageError(
+            f"--master {master} needs --state: a folder that all workers reach by the same path, or by its URI (s3a://bucket/folder)"
+        )
 
 
 def check_rejects(runner: str, rejects: Path | None) -> None:

@@ -242,6 +242,16 @@ maps = click.option(
     "(default 1s).",
 )
 @click.option(
+    "--master",
+    metavar="URL",
+    help="The cluster for --runner spark, such as spark://host:7077. Default: this machine.",
+)
+@click.option(
+    "--state",
+    metavar="FOLDER",
+    help="An empty folder for the state on a cluster (--master), which all workers reach by the same path or by its URI.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(("text", "json")),
     default="text",
@@ -283,6 +293,8 @@ def run_command(
     metrics: int | None,
     checkpoint: Path | None,
     every: str | None,
+    master: str | None,
+    state: str | None,
     log_format: str,
 ) -> None:
     """Run a query over streams until they end.
@@ -294,6 +306,7 @@ def run_command(
         Job,
         check_ahead,
         check_clock,
+        check_cluster,
         check_maps,
         check_metrics,
         check_partitions,
@@ -306,6 +319,7 @@ def run_command(
 
     with failures.logged_as(log_format), failures.reported():
         check_partitions(runner, partitions)
+        check_cluster(runner, master, state)
         check_threads(runner, threads)
         check_rejects(runner, rejects)
         check_metrics(runner, metrics)
@@ -354,6 +368,8 @@ def run_command(
             clock_delay=arguments.duration("--clock-delay", clock_delay),
             idle=arguments.duration("--idle", idle),
             max_state=None if max_state is None else arguments.size("--max-state", max_state),
+            master=master,
+            state=state,
         )
         check_urls(runner, job)
         files.check(job)

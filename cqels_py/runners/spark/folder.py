@@ -78,6 +78,12 @@ def claim(location: Location, about: Mapping[str, str | int], application: str |
     return Claim(mark, _number_of_run(store, application))
 
 
+def check_empty(location: Location) -> None:
+    """UsageError if there is something in the folder."""
+    if location.open().names() or _holds_others(location):
+        raise UsageError(f"{location} is not empty: give the run a new folder for its state")
+
+
 def _holds_others(location: Location) -> bool:
     """Are there folders, or files that no driver has left behind that died?"""
     folder = Path(location.text)

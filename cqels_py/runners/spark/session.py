@@ -66,8 +66,8 @@ def get_session(master: str = "local[*]", options: Mapping[str, str] | None = No
 
 
 @contextmanager
-def session_for_a_run() -> Iterator[Session]:
-    """A quiet session, stopped afterwards unless it was active before."""
+def session_for_a_run(master: str | None = None) -> Iterator[Session]:
+    """A quiet session, on this machine or on a cluster (`master`), stopped afterwards unless it was active before."""
     require_pyspark()
     from pyspark.sql import SparkSession
 
@@ -78,9 +78,11 @@ def session_for_a_run() -> Iterator[Session]:
     with tempfile.TemporaryDirectory(prefix="cqels-spark-") as folder:
         logging = Path(folder) / "log4j2.properties"
         logging.write_text(_SILENCE)
-        # Everything is on this machine, whatever its host name resolves to.
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        session = get_session(options={"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"})
+        if master is None:
+            # Everything is on this machine, whatever its host name resolves to.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        options = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"}
+        session = get_session(master or "local[*]", options)
         try:
             yield session
         finally:

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from rdflib import XSD
 
 from cqels_py.errors import MissingExtra
 from tests.runners.spark.conftest import ROOT
@@ -32,6 +33,7 @@ pytestmark = [
 
 _MASTER, _WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 _WAIT = 60
+EX = "http://ex.org/"
 
 
 @contextmanager
@@ -78,10 +80,36 @@ def master(tmp_path: Path) -> Iterator[str]:
         )
         address = found_in(log, r"Starting Spark master at (spark://\S+)")
         for host in ("127.0.0.1", "127.0.0.2"):
-            options = ["--host", host, "--webui-port", "0", "-c", "1", "-m", "600m", "-d", str(tmp_path / host)]
+            options = ["--host", host, "--webui-port", "0", "-c", "1", "-m", "2g", "-d", str(tmp_path / host)]
             log = stack.enter_context(process(tmp_path, host, _WORKER, address, *options))
             found_in(log, r"Successfully (registered) with master")
         yield address
+
+
+def test_the_command_line_runs_a_query_on_a_cluster(master: str, tmp_path: Path) -> None:
+    """It prints what a local run prints, and leaves a folder that is in use alone."""
+    (tmp_path / "s.nq").write_text(
+        "".join(
+            f'<{EX}s{n % 5}> <{EX}v> "{n}" <{EX}g{n}> .\n<{EX}g{n}> <{EX}at> "{n}"^^<{XSD.integer}> <{EX}g{n}> .\n'
+            for n in range(200)
+        )
+    )
+    text = f"SELECT ?s (COUNT(*) AS ?n) WHERE {{ STREAM <{EX}s> [RANGE 60us] {{ ?s <{EX}v> ?v }} }} GROUP BY ?s"
+    asked = ["run", "-q", text, "--stream", f"{EX}s={tmp_path / 's.nq'}", "--time-predicate", EX + "at", "--changelog"]
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "cqels_py", *asked, "--format", "csv", *options]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400)
+
+    cluster = ["--runner", "spark", "--master", master, "--state", str(tmp_path / "state"), "--batch", "60"]
+    found = run(*cluster, "--partitions", "2")
+    assert found.returncode == 0, found.stderr
+    assert len(found.stdout.splitlines()) > 100
+    assert found.stdout == run().stdout
+    again = run(*cluster)
+    assert (again.returncode, "is not empty: give the run a new folder" in again.stderr) == (2, True)
 
 
 def test_a_second_attempt_beside_one_that_hangs_changes_no_result(master: str, tmp_path: Path) -> None:
