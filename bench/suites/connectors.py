@@ -145,7 +145,7 @@ def _consumed(url: str, count: int, chunk: int, producer: subprocess.Popen[bytes
     """Seconds until all records have been processed, and the CPU time of the engine's process and of the producer's."""
     assert producer.stdin is not None
     engine, query = engine_with(changelog=False)
-    query.subscribe_batches(lambda batch: None)
+    query.subscribe_batches(lambda batch: None, ids=True)
     chunks = iter(range(0, count, chunk))
     ahead = 3 * chunk
 

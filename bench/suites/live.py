@@ -119,7 +119,7 @@ def program(folder: Path, hours: float) -> None:
     """The process that is killed: it goes on behind the readings that its engine has."""
     engine = cqels.Engine(checkpoint=folder)
     for name, text in DAY.items():
-        engine.register(PREFIX + text, name=name).subscribe_batches(lambda batch: None)
+        engine.register(PREFIX + text, name=name).subscribe_batches(lambda batch: None, ids=True)
     for first in range(engine.statistics.elements, round(hours * 3600) * SENSORS, _AT_ONCE * SENSORS):
         engine.push_batch(STREAM, _readings_from(first))
         print(first // SENSORS, flush=True)
