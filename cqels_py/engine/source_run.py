@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.batches.elements import Ids
@@ -91,7 +91,10 @@ class SourceRun:
         interval = INTERVAL / len(sources) if len(sources) > 1 or engine._clock is not None else None
         readers = all_opened(
             sources,
-            lambda iri: opening_of(engine, iri, self._predicates.get(iri), report, self._maps.get(iri), interval),
+            lambda iri: replace(
+                opening_of(engine, iri, self._predicates.get(iri), report, self._maps.get(iri), interval),
+                position=engine._inputs.position_of(iri),
+            ),
             cleanup,
         )
         if missing := [iri for iri in streams.numbers if iri not in sources and iri not in streams.constructed]:
@@ -115,6 +118,7 @@ class SourceRun:
         reading = nullcontext() if second is None else closing(second)
         with engine.dictionary.holding(live), reading, self._committing(merged if second is None else None):
             merged.parting = engine._runner.can_part
+            self._acknowledge(merged)
             for batch in merged if second is None else second.read(merged):
                 engine._hold(merged.before)
                 batch = engine._inputs.unread(batch)
@@ -155,6 +159,8 @@ class SourceRun:
     def _acknowledge(self, merged: TimeMerge) -> None:
         """With a checkpoint the elements are logged: their sources will not be asked for them again."""
         if self._engine._inputs.keeps:
+            places = zip(self._sources, merged.places(), strict=True)
+            self._engine._inputs.reached({iri: place for iri, place in places if place is not None})
             self._engine._inputs.sync()
             merged.commit()
 

@@ -64,7 +64,13 @@ class FolderConnector:
         return self.memory is None and not self.delete
 
     def open(self, opening: Opening) -> FolderSource:
-        """Begin with the files that have not been committed. UsageError if the folder is not there."""
+        """Begin with the files that have not been committed. UsageError if the folder is not there, or nothing would tell the next
+        process of a run with a checkpoint which they are.
+        """
+        if opening.continues and self.begins_anew:
+            raise UsageError(
+                f"{self.shown}: a run with a checkpoint needs position=FILE, which keeps the names of the files that have been read"
+            )
         if not self.path.is_dir():
             raise UsageError(f"{self.shown}: there is no folder {self.path}")
         return FolderSource(self, opening)

@@ -74,14 +74,7 @@ class KafkaConnector:
     format: MessageFormat
 
     def open(self, opening: Opening) -> KafkaSource:
-        """Connect, and find where each partition begins. RunError if the cluster is not there, or has not that topic.
-
-        UsageError for a run with a checkpoint without a group, which would begin anew with each process.
-        """
-        if opening.continues and self.start != _GROUP:
-            raise UsageError(
-                f"{self.cluster.shown}: a run with a checkpoint goes on where a group is: name one with group=NAME, without start="
-            )
+        """Connect, and find where each partition begins. RunError if the cluster is not there, or has not that topic."""
         return KafkaSource(self, opening)
 
     def chosen(self, existing: Sequence[int]) -> list[int]:
@@ -136,6 +129,8 @@ class KafkaSource:
         }
 
     # --- the protocol of sources --------------------------------------------------------------------------------------
+
+    resumes = True
 
     @property
     def idle(self) -> bool:

@@ -64,20 +64,14 @@ class NatsConnector:
     format: MessageFormat
 
     def open(self, opening: Opening) -> NatsSource:
-        """Connect, and find where to begin. RunError if no server is there, it refuses, or has no such stream.
-
-        UsageError for a run with a checkpoint without a position, which would begin anew with each process.
-        """
-        if opening.continues and self.key is None:
-            raise UsageError(
-                f"{self.servers.shown}: a run with a checkpoint goes on where the server keeps its position: "
-                "name it with position=NAME"
-            )
+        """Connect, and find where to begin. RunError if no server is there, it refuses, or has no such stream."""
         return NatsSource(self, opening)
 
 
 class NatsSource(LiveSource):
     """The messages as elements, with the number of the last one as the position."""
+
+    resumes = True
 
     def __init__(self, connector: NatsConnector, opening: Opening) -> None:
         decoder = MessageDecoder(opening, connector.servers.shown, connector.format)

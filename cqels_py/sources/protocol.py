@@ -18,7 +18,11 @@ from cqels_py.mappings.context import RowMap
 
 
 class Source(Protocol):
-    """The elements of one stream, in the order in which the source has them."""
+    """The elements of one stream, in the order in which the source has them.
+
+    One that can begin at an `Opening.position` has `resumes = True`. One that may have elements although a poll found none, as it
+    has just connected again, has a property `behind` that says so.
+    """
 
     @property
     def idle(self) -> bool:

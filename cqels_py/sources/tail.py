@@ -16,7 +16,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import empty_elements, slice_elements
 from cqels_py.connections.location import Location
 from cqels_py.connections.positions import PositionFile
-from cqels_py.errors import DataError, UsageError
+from cqels_py.errors import DataError, RunError, UsageError
 from cqels_py.formats.compression import CHUNK_BYTES, local_path
 from cqels_py.formats.endings import ENDINGS
 from cqels_py.formats.input_wait import InputWait
@@ -67,11 +67,6 @@ class TailConnector:
     form: str
     at_end: bool
     memory: PositionFile | None
-
-    @property
-    def begins_anew(self) -> bool:
-        """Does a run that is started again read the file from its beginning?"""
-        return self.memory is None
 
     def open(self, opening: Opening) -> TailSource:
         """Begin at the last commit, or where `start` says. UsageError if the file is not there."""
@@ -153,6 +148,8 @@ class GrowingFile:
 class TailSource:
     """The elements of a file, and of those that take its place. It does not end."""
 
+    resumes = True
+
     def __init__(self, of: TailConnector, opening: Opening) -> None:
         self._of = of
         self._wait = opening.wait or InputWait(_FLUSH_AFTER)
@@ -199,7 +196,7 @@ class TailSource:
     # --- files --------------------------------------------------------------------------------------------------------
 
     def _first(self) -> GrowingFile:
-        """The file with which a run begins: that of the last commit, wherever it is now."""
+        """The file with which a run begins: that of the opening's position, or of the last commit, wherever it is now."""
         kept: Any = self._opening.position
         if kept is None and self._of.memory is not None:
             kept = self._of.memory.load()
@@ -215,7 +212,12 @@ class TailSource:
                 self._skip = behind
                 return file
             file.close()
-        _LOG.warning("%s: the file that was read before is no longer there; what it had since is lost", self._of.shown)
+        gone = f"{self._of.shown}: the file that was read before is no longer there"
+        if self._opening.position is not None:
+            raise RunError(
+                f"{gone}, and the run cannot go on behind it: put it back, or name a new folder for the checkpoint"
+            )
+        _LOG.warning("%s; what it had since is lost", gone)
         return GrowingFile(self._of.path)
 
     def _begin(self) -> Iterator[ElementBatch]:

@@ -50,6 +50,16 @@ class _MergedSource:
         self._positions: deque[tuple[int, object]] = deque()
         self._reached: object = None
         self._processed: object = None
+        self._resumes = bool(getattr(source, "resumes", False))
+        # The last position that was reached, and how many elements there were before it.
+        self._place: tuple[object, int] | None = (source.position(), 0) if self._resumes else None
+
+    @property
+    def place(self) -> tuple[object, int] | None:
+        """A position at which another source can begin, and how many elements behind it have been taken; None if there is none."""
+        if self._place is None or self._place[0] is None:
+            return None
+        return self._place[0], self._taken - self._place[1]
 
     @property
     def idle(self) -> bool:
@@ -101,7 +111,9 @@ class _MergedSource:
         self.keys = self.keys[cut:]
         self._taken += cut
         while self._positions and self._positions[0][0] <= self._taken:
-            self._reached = self._positions.popleft()[1]
+            count, self._reached = self._positions.popleft()
+            if self._resumes:
+                self._place = self._reached, count
         return slice_elements(batch, 0, cut), keys
 
     def commit(self) -> None:
@@ -140,6 +152,10 @@ class TimeMerge:
         self.parted = parted
         self.parting = False
         self.before: dict[int, int] = {}
+
+    def places(self) -> list[tuple[object, int] | None]:
+        """Of each source, how far its elements have been returned; see `_MergedSource.place`."""
+        return [source.place for source in self._sources]
 
     def frontiers(self) -> dict[int, int]:
         """By stream, an instant before which all its elements have been returned; none as long as all come in one order of time.

@@ -81,15 +81,13 @@ def test_a_table_has_each_result_once(scheme: str, mode: str, tmp_path: Path) ->
     assert killed.table() == whole.table()
 
 
-def test_a_file_that_would_be_read_from_its_beginning_is_refused(tmp_path: Path) -> None:
-    source = tmp_path / "s.nq"
-    source.write_bytes(PIECES[0])
-    for url in (f"tail:{source}", f"dir:{tmp_path}"):
-        command = ["run", "-q", LIVE, f"--stream={STREAM}={url}", "-o", f"sqlite:{tmp_path / 'r.db'}#t"]
-        refused = subprocess.run(
-            [sys.executable, "-m", "cqels_py", *command, "--checkpoint", str(tmp_path / "c")],
-            capture_output=True,
-            text=True,
-        )
-        assert refused.returncode == 2
-        assert f"would read {url} from its beginning after a restart; add position=FILE to it" in refused.stderr
+def test_a_folder_that_would_be_read_from_its_beginning_is_refused(tmp_path: Path) -> None:
+    url = f"dir:{tmp_path}"
+    command = ["run", "-q", LIVE, f"--stream={STREAM}={url}", "-o", f"sqlite:{tmp_path / 'r.db'}#t"]
+    refused = subprocess.run(
+        [sys.executable, "-m", "cqels_py", *command, "--checkpoint", str(tmp_path / "c")],
+        capture_output=True,
+        text=True,
+    )
+    assert refused.returncode == 2
+    assert f"would read {url} from its beginning after a restart; add position=FILE to it" in refused.stderr

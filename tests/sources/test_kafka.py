@@ -328,7 +328,7 @@ def test_in_an_engine(cluster: KafkaCluster, topic: str) -> None:
 
 def test_an_engine_with_a_checkpoint(cluster: KafkaCluster, topic: str, tmp_path: Path) -> None:
     """It goes on behind what its log has: each record has one result, and a window has those of before the restart."""
-    url = f"{cluster.url}/{topic}?{ALONE}&group=durable"
+    url = f"{cluster.url}/{topic}?{ALONE}"
     text = f"SELECT (COUNT(*) AS ?n) WHERE {{ STREAM <{STREAM}> [RANGE 1h] {{ ?s <http://example.org/v> ?v }} }}"
     found: list[str] = []
 
@@ -353,11 +353,6 @@ def test_an_engine_with_a_checkpoint(cluster: KafkaCluster, topic: str, tmp_path
     cluster.put(topic, *[nquads(n) for n in range(4, 6)])
     run("5")
     assert sorted(set(found), key=int) == ["1", "2", "3", "4", "5"]
-    engine = Engine(checkpoint=tmp_path / "other")
-    engine.register(text)
-    with pytest.raises(UsageError, match="a run with a checkpoint goes on where a group is: name one with group=NAME"):
-        engine.run({STREAM: f"{cluster.url}/{topic}"})
-    engine.close()
 
 
 def test_what_is_wrong_is_said(cluster: KafkaCluster, topic: str) -> None:

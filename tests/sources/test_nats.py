@@ -183,8 +183,6 @@ def test_what_is_wrong_is_said(server: NatsServer, subject: str) -> None:
         f"{server.url}/nothing", RunError, "JetStream has no stream for 'nothing': make one, or name it with stream="
     )
     refused(f"{server.url}/{subject}?stream=none", RunError, "JetStream has no stream for")
-    with pytest.raises(UsageError, match="goes on where the server keeps its position: name it with position=NAME"):
-        Reader(f"{server.url}/{subject}", continues=True)
     refused(f"{server.url}/{subject}?ca=/no/such.pem", UsageError, "the certificates cannot be read")
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cqels_py.connections.location import Location
 from cqels_py.errors import UsageError
+from cqels_py.sources.urls import SOURCES
 
 
 @dataclass(slots=True)
@@ -15,13 +18,16 @@ class FilesRead:
     """The files of runs: how many elements of each have been taken in, by "stream file".
 
     `last`: those of the last run, as [stream, file, bytes]; `documents`: the last number of a document before it. `running`: it has
-    not come to the ends of its sources.
+    not come to the ends of its sources. `live`: its sources that are no files, by stream; `places`: of those that can begin at a
+    position, where that is and how many elements behind it have been taken in, by "stream source".
     """
 
     positions: dict[str, int] = field(default_factory=dict)
     last: list[list[Any]] = field(default_factory=list)
     documents: int = 0
     running: bool = False
+    live: dict[str, str] = field(default_factory=dict)
+    places: dict[str, list[Any]] = field(default_factory=dict)
 
     def begun(self, sources: Mapping[str, object], documents: int) -> dict[str, Any]:
         """A run of these sources. UsageError for a file that has become shorter since it was begun."""
@@ -34,26 +40,56 @@ class FilesRead:
                     "another file; give it another name"
                 )
         same = [each[:2] for each in files] == [each[:2] for each in self.last]
-        return {"files": files, "documents": self.documents if same else documents}
+        live = {iri: f"{iri} {_shown(given)}" for iri, given in sources.items() if iri not in found}
+        return {"files": files, "documents": self.documents if same else documents, "live": live}
 
     def begin(self, run: Mapping[str, Any]) -> None:
         """The run begins."""
         self.last, self.documents, self.running = run["files"], run["documents"], True
+        # Logs of earlier versions do not have it.
+        self.live = run.get("live", {})
 
     def end(self) -> None:
         """The run has come to the ends of its sources."""
         self.running = False
 
     def taken(self, stream: str) -> int:
-        """How many elements of the stream's file have been taken in."""
+        """How many elements of the stream's file have been taken in, or behind its source's position."""
+        if (place := self.places.get(self.live.get(stream, ""))) is not None:
+            return int(place[1])
         return next((self.positions.get(f"{iri} {path}", 0) for iri, path, _ in self.last if iri == stream), 0)
 
     def count(self, stream: str, elements: int) -> None:
-        """So many elements of a stream are taken in; nothing is counted if its source is no file."""
+        """So many elements of a stream are taken in; nothing is counted if its source cannot be read again."""
+        if (place := self.places.get(self.live.get(stream, ""))) is not None:
+            place[1] += elements
         for iri, path, _ in self.last:
             if iri == stream:
                 key = f"{iri} {path}"
                 self.positions[key] = self.positions.get(key, 0) + elements
+
+    def position(self, stream: str) -> object:
+        """The position at which the stream's source is to begin; None if it has none."""
+        place = self.places.get(self.live.get(stream, ""))
+        return None if place is None else place[0]
+
+    def news(self, places: Mapping[str, tuple[object, int]]) -> dict[str, list[Any]]:
+        """Where sources have got to, as plain data, of those that are not known to be there."""
+        found = {self.live[iri]: _plain(place) for iri, place in places.items() if iri in self.live}
+        return {key: place for key, place in found.items() if self.places.get(key) != place}
+
+
+def _plain(place: tuple[object, int]) -> list[Any]:
+    """The place as it comes back from JSON."""
+    found: list[Any] = json.loads(json.dumps(place))
+    return found
+
+
+def _shown(source: object) -> str:
+    """What a source that is no file is known by."""
+    if isinstance(source, str):
+        return Location.of(source).shown if SOURCES.is_url(source) else source
+    return f"{type(source).__module__}.{type(source).__qualname__}"
 
 
 def _file(source: object) -> Path | None:

@@ -39,6 +39,13 @@ class Inputs:
         """The elements that the engine does not have yet, of those that its sources have next."""
         return batch
 
+    def position_of(self, stream: str) -> object:
+        """Where the source of a stream is to begin; None: by itself."""
+        return None
+
+    def reached(self, places: Mapping[str, tuple[object, int]]) -> None:
+        """The sources of streams have got to these positions, and so many elements behind them."""
+
     def elements(self, batch: ElementBatch, *, read: bool) -> None:
         """The elements of a step. `read`: from a source of a run."""
 

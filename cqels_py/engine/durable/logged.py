@@ -134,9 +134,8 @@ class LoggedInputs(Inputs):
         self._append(Kind.RUN, json.dumps(run).encode())
         self._state.files.begin(run)
         self.expects_run = False
-        self._left = {
-            self._engine._registry.streams.number(iri): self._state.files.taken(iri) for iri, _, _ in run["files"]
-        }
+        again = [*(iri for iri, _, _ in run["files"]), *run["live"]]
+        self._left = {self._engine._registry.streams.number(iri): self._state.files.taken(iri) for iri in again}
         # Blank nodes of files that are opened again are those of the first time.
         dictionary.number_documents_after(run["documents"])
         try:
@@ -156,6 +155,17 @@ class LoggedInputs(Inputs):
             unread[known] = False
             self._left[number] = left - len(known)
         return take_elements(batch, np.flatnonzero(unread))
+
+    def position_of(self, stream: str) -> object:
+        return self._state.files.position(stream)
+
+    def reached(self, places: Mapping[str, tuple[object, int]]) -> None:
+        # Those that are read again up to where they were have not got further.
+        numbers = self._engine._registry.streams.numbers
+        ahead = {iri: place for iri, place in places.items() if not self._left.get(numbers.get(iri, -1))}
+        if news := self._state.files.news(ahead):
+            self._append(Kind.PLACES, json.dumps(news).encode())
+            self._state.files.places |= news
 
     def elements(self, batch: ElementBatch, *, read: bool) -> None:
         if not self._replaying:

@@ -39,6 +39,7 @@ class Kind(IntEnum):
     JOIN = 14
     BACKFILL = 15
     JOINED = 16
+    PLACES = 17
 
 
 STEPS = (

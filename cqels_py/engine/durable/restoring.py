@@ -117,6 +117,8 @@ class Restoring:
         match kind:
             case Kind.RUN:
                 durable.files.begin(json.loads(bytes(content)))
+            case Kind.PLACES:
+                durable.files.places |= json.loads(bytes(content))
             case Kind.RAN:
                 durable.files.end()
             case Kind.ELEMENTS | Kind.READ:
