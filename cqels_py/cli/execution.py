@@ -398,6 +398,8 @@ def _register(
         service_timeout=job.service_timeout / 1_000_000,
         checkpoint=logged,
     )
+    # What its sources have kept so far is not late.
+    saved_run.expect_run(engine)
     if job.checkpoint is not None and logged is None:
         saved_run.process_at_once(engine)
     if restored is not None:

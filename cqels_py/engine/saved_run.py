@@ -44,6 +44,11 @@ def process_at_once(engine: Engine) -> None:
     engine._runner.process_at_once()
 
 
+def expect_run(engine: Engine) -> None:
+    """Until `run` is called, time does not follow the clock."""
+    engine._inputs.expects_run = True
+
+
 def end_of_input(engine: Engine) -> None:
     """Deliver what `finish` would; the state can still be saved."""
     engine._end_input()

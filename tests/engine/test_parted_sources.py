@@ -218,6 +218,8 @@ def test_time_follows_the_clock_where_sources_have_caught_up(monkeypatch: pytest
     now = 2_000
     monkeypatch.setattr("cqels_py.event_time.wall_clock.WallClock._read", lambda _: (now / 1_000_000, 0.0))
     engine = Engine(clock="wall", clock_delay=0)
+    # Time is not to go on before the run.
+    engine._inputs.expects_run = True
     silent, both = (
         engine.register(PREFIX + text, changelog=True)
         for text in ("SELECT ?s { STREAM :a [RANGE 5us] { ?s :p ?o } }", READS_AB)

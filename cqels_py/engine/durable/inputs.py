@@ -21,7 +21,7 @@ class Inputs:
 
     keeps = False
     expects_run = False
-    """Was an earlier process in the middle of a run, which has not been called in this one yet?"""
+    """Is a run to be called, such as that in the middle of which an earlier process was? Until then time does not follow the clock."""
 
     def begin(self) -> None:
         """Called once, when the engine is complete."""
