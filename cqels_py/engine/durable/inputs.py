@@ -21,7 +21,7 @@ class Inputs:
 
     keeps = False
     expects_run = False
-    """Is a run to be called, such as that in the middle of which an earlier process was? Until then time does not follow the clock."""
+    """Is a run to be called, such as that which an earlier process was in? Until then time does not follow the clock."""
 
     def begin(self) -> None:
         """Called once, when the engine is complete."""
