@@ -28,6 +28,7 @@ CODES = {
     "RunError": "CQ-RUN",
     "RefusedResult": "CQ-REFUSED",
     "DamagedFile": "CQ-DAMAGED",
+    "OtherRows": "CQ-OTHER-ROWS",
     "StorageError": "CQ-STORAGE",
 }
 """Codes are a promise: a line here is added, never changed."""

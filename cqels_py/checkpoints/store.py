@@ -66,6 +66,8 @@ class DamagedFile(RunError):
 class OtherRows(RunError):
     """Two attempts at one execution got different rows, and neither has an outcome."""
 
+    code = "CQ-OTHER-ROWS"
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
