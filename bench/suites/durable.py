@@ -82,7 +82,7 @@ def program(folder: Path, out: Path, elements: int) -> None:
     """The process that is killed: it goes on behind the elements that its engine has."""
     from cqels_py.engine.durable import logged
 
-    logged.LEAST = 20_000
+    logged.LEAST, logged.APART = 20_000, 0.0
     engine = cqels.Engine(checkpoint=folder)
     receiver = Receiver(out)
     for name, text in QUERIES.items():
