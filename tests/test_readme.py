@@ -82,20 +82,8 @@ def test_queries_are_parsed_in_their_dialects() -> None:
     from cqels_py.parser import parse
 
     queries = [parse(block) for block in blocks("sparql")]
-    assert [query.dialect.value for query in queries] == [
-        "CQELS-QL",
-        "RSP-QL",
-        "C-SPARQL",
-        "CQELS-QL",
-        "CQELS-QL",
-        "CQELS-QL",
-        "CQELS-QL",
-        "CQELS-QL",
-        "CQELS-QL",
-        "CQELS-QL",
-        "CQELS-QL",
-        "CQELS-QL",
-    ]
+    dialects = [query.dialect.value for query in queries]
+    assert {name: dialects.count(name) for name in dialects} == {"CQELS-QL": 10, "RSP-QL": 1, "C-SPARQL": 1}
 
 
 def test_the_scripts_can_be_run() -> None:
