@@ -424,6 +424,9 @@ class Engine:
     ) -> Query:
         asked = replace(asked, documents=self.dictionary.documents)
         streams = len(self._registry.all_streams)
+        if backfill is not None:
+            # Its windows have elements that those of a query registered just before have not.
+            self._runner.pool.close()
         query, running = self._built(compiled, data, asked)
         try:
             self._registry.check_chaining(query)

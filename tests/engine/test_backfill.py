@@ -251,6 +251,34 @@ def test_the_log_has_the_elements_since_the_last_snapshot_but_one(tmp_path: Path
     engine.close()
 
 
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_query_that_was_registered_just_before_is_not_touched(tmp_path: Path, *, checkpoint: bool) -> None:
+    def opened() -> Engine:
+        return Engine(checkpoint=tmp_path / "state" if checkpoint else None)
+
+    elements = [(A, BASE + number, "xyz"[number % 3]) for number in range(12)]
+    past, coming = elements[:8], elements[8:]
+    engine, other = opened(), Engine()
+    there = register(engine, QUERIES[0], name="there")
+    later = register(engine, QUERIES[0], name="later", backfill=history(tmp_path, (A,), past))
+    if checkpoint:
+        engine.checkpoint()
+        engine.close()
+        engine = opened()
+        there, later = engine.queries
+    alone, whole = register(other, QUERIES[0]), Engine()
+    all_seen = register(whole, QUERIES[0])
+    for each in past:
+        push(whole, each)
+    for each in coming:
+        push(engine, each)
+        push(other, each)
+        push(whole, each)
+    assert rows(there) == rows(alone)
+    assert rows(later) == rows(all_seen)
+    engine.close()
+
+
 def test_without_a_log_there_are_no_elements_of_before(tmp_path: Path) -> None:
     engine = Engine()
     with pytest.raises(UsageError, match='backfill="log" needs an engine with a log: make it with checkpoint='):

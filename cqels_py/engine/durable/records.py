@@ -51,10 +51,11 @@ STEPS = (
     Kind.FOLLOW,
     Kind.READ,
     Kind.HOLD,
+    Kind.JOIN,
     Kind.BACKFILL,
     Kind.JOINED,
 )
-"""Those that are a step of the runner."""
+"""Those behind which queries share no scans with earlier ones: steps of the runner, and a query that joins."""
 
 
 def with_terms(given: Mapping[str, Any], data: StaticData, dictionary: Dictionary) -> list[Block]:

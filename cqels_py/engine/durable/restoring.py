@@ -181,6 +181,7 @@ class Restoring:
 
     def _join(self, registration: Registration, data: StaticData) -> None:
         engine, streams = self._engine, len(self._engine._registry.all_streams)
+        engine._runner.pool.close()
         query, running = engine._built(self._compiled(registration), data, registration)
         asked, held = Joining(query, registration, data), ExitStack()
         held.enter_context(engine.dictionary.holding(query.live_ids))
