@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from cqels_py.connections.location import Location
 from cqels_py.connections.retry import Backoff
 from cqels_py.connections.schemes import needed
 from cqels_py.errors import RunError
-from cqels_py.sources.live import LiveSource, Message, MessageQueue
+from cqels_py.sources.live import Client, LiveSource, Message, MessageQueue
 from cqels_py.sources.messages import MOST_BYTES, MessageDecoder, MessageFormat
 from cqels_py.sources.protocol import Opening
 
@@ -26,19 +26,20 @@ _TO_BE_TRIED_AGAIN = (408, 425, 429)
 _CONNECT_SECONDS = 10.0
 
 
-def http_source(location: Location) -> HttpConnector:
+def http_source(location: Location) -> WebConnector:
     """`http(s)://host/path?for=server#time=arrival`; the options stand behind "#"."""
     httpx_for(location)
     endpoint, options = endpoint_of(location)
-    connector = HttpConnector(endpoint, MessageFormat.of(options), options.seconds("idle", "30s"))
+    connector = WebConnector(HttpReader, endpoint, MessageFormat.of(options), options.seconds("idle", "30s"))
     options.done()
     return connector
 
 
 @dataclass(frozen=True, slots=True)
-class HttpConnector:
-    """An address that answers with events or lines."""
+class WebConnector:
+    """An address that sends messages, which `reader` puts into a queue."""
 
+    reader: Callable[[Endpoint, MessageQueue], Client]
     endpoint: Endpoint
     format: MessageFormat
     idle: float
@@ -47,7 +48,7 @@ class HttpConnector:
         """Begin to read, in a thread of its own."""
         decoder = MessageDecoder(opening, self.endpoint.shown, self.format)
         queue = MessageQueue()
-        return LiveSource(HttpReader(self.endpoint, queue), queue, decoder.elements, self.idle, opening.pause)
+        return LiveSource(self.reader(self.endpoint, queue), queue, decoder.elements, self.idle, opening.pause)
 
 
 class HttpReader:

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from cqels_py.connections.http import Endpoint, endpoint_of
@@ -14,36 +13,21 @@ from cqels_py.connections.location import Location
 from cqels_py.connections.retry import Backoff
 from cqels_py.connections.schemes import needed
 from cqels_py.errors import RunError
-from cqels_py.sources.live import LiveSource, Message, MessageQueue
-from cqels_py.sources.messages import MOST_BYTES, MessageDecoder, MessageFormat
-from cqels_py.sources.protocol import Opening
+from cqels_py.sources.http import WebConnector
+from cqels_py.sources.live import Message, MessageQueue
+from cqels_py.sources.messages import MOST_BYTES, MessageFormat
 
 _LOG = logging.getLogger("cqels_py")
 _CLIENT_ERRORS = range(400, 500)
 
 
-def websocket_source(location: Location) -> WebSocketConnector:
+def websocket_source(location: Location) -> WebConnector:
     """`ws(s)://host/path?for=server#time=arrival`; the options stand behind "#"."""
     needed("websockets.sync.client", "websockets", "http", f"{location.scheme}://")
     endpoint, options = endpoint_of(location)
-    connector = WebSocketConnector(endpoint, MessageFormat.of(options), options.seconds("idle", "30s"))
+    connector = WebConnector(WebSocketReader, endpoint, MessageFormat.of(options), options.seconds("idle", "30s"))
     options.done()
     return connector
-
-
-@dataclass(frozen=True, slots=True)
-class WebSocketConnector:
-    """An address that sends messages."""
-
-    endpoint: Endpoint
-    format: MessageFormat
-    idle: float
-
-    def open(self, opening: Opening) -> LiveSource:
-        """Begin to read, in a thread of its own."""
-        decoder = MessageDecoder(opening, self.endpoint.shown, self.format)
-        queue = MessageQueue()
-        return LiveSource(WebSocketReader(self.endpoint, queue), queue, decoder.elements, self.idle, opening.pause)
 
 
 class WebSocketReader:
