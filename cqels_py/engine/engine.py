@@ -128,21 +128,22 @@ class Engine:
     N-Triples on standard input or a pipe is complete, though none has followed it (0: never); triples of it that come later are
     left out and reported. `clock` "wall": event time follows the computer's clock, `clock_delay` microseconds behind it (and the
     lateness), so that windows end and silence is told while nothing comes: a thread sees to it, which also calls subscribers. An
-    element that is ahead of the clock waits for its time, and is dropped if it is more than `ahead` (an hour) ahead. A source of
-    `run` that has more elements to read holds the clock up. With "events" only elements and `advance` move time. `max_state`: bytes
-    that a query may keep; one that keeps more is stopped with a RunError, and the others go on. `idle`: microseconds without input
-    after which a run over several sources does not wait for standard input or a pipe. `batch`: how many elements are processed
-    together (results are the same); without it each pushed one at once, and as many of a source as are read together. `on_error`
-    "skip": malformed input is counted, reported and skipped; "stop": it is raised, and the rest unharmed. `report` gets a DataError
-    for all that is left out, and a RunError for exceptions of subscribers with on_error="report"; without it, a logger named
-    cqels_py gets the first ten, then one a minute, and the warnings of queries that are registered. `service_timeout`: seconds that
-    an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its "source", which is a file or a table of
-    `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under which JSON-LD
-    documents name them, files (or their content); none is ever fetched. `max_text`: bytes of the longest text that an expression
-    makes; a longer one is an error value, which is reported. `max_waiting`: results of a query that may wait for `Query.results`;
-    with more, RunError is raised instead of taking in elements, until some have been taken. `rejects`: a file, written anew, to
-    which each element that is left out goes as a line of JSON (`engine.rejects`); `statistics.rejected` counts them by stream and
-    reason. Everything that it raises on purpose is a CqelsError.
+    element that is ahead of the clock waits for its time, and is dropped if it is more than `ahead` (an hour) ahead. `clock_of`:
+    {IRI: "events"} names streams, such as recorded ones, whose elements alone move the time of the queries that read them. A source
+    of `run` that has more elements to read holds the clock up. With "events" only elements and `advance` move time. `max_state`:
+    bytes that a query may keep; one that keeps more is stopped with a RunError, and the others go on. `idle`: microseconds without
+    input after which a run over several sources does not wait for standard input or a pipe. `batch`: how many elements are
+    processed together (results are the same); without it each pushed one at once, and as many of a source as are read together.
+    `on_error` "skip": malformed input is counted, reported and skipped; "stop": it is raised, and the rest unharmed. `report` gets
+    a DataError for all that is left out, and a RunError for exceptions of subscribers with on_error="report"; without it, a logger
+    named cqels_py gets the first ten, then one a minute, and the warnings of queries that are registered. `service_timeout`:
+    seconds that an endpoint of SERVICE may be silent. `blank_nodes`: a label is one node in all of its "source", which is a file or
+    a table of `run`, and otherwise in its `push` or its line of NDJSON; or in its "element" alone. `contexts`: by the IRIs under
+    which JSON-LD documents name them, files (or their content); none is ever fetched. `max_text`: bytes of the longest text that an
+    expression makes; a longer one is an error value, which is reported. `max_waiting`: results of a query that may wait for
+    `Query.results`; with more, RunError is raised instead of taking in elements, until some have been taken. `rejects`: a file,
+    written anew, to which each element that is left out goes as a line of JSON (`engine.rejects`); `statistics.rejected` counts
+    them by stream and reason. Everything that it raises on purpose is a CqelsError.
 
     `checkpoint`: a folder that keeps queries, their state and what is taken in; a new engine with the same folder and options goes
     on from there, however the process ended. `register` then returns the query of that name with its state, results have the same
@@ -173,6 +174,7 @@ class Engine:
         rejects: RejectsFile | None = None,
         ahead: Duration | None = None,
         lateness_of: Mapping[str, Duration] | None = None,
+        clock_of: Mapping[str, str] | None = None,
         flush_after: Duration = FLUSH_AFTER,
         clock: str = EVENTS,
         clock_delay: Duration = CLOCK_DELAY,
@@ -199,6 +201,7 @@ class Engine:
             clock_delay=duration(clock_delay, "clock_delay"),
             idle=duration(idle, "idle"),
             max_state=max_state,
+            clock_of=by_iri(clock_of or {}, "clock_of", "clock"),
             lateness_of={
                 iri: duration(each, f"lateness_of <{iri}>")
                 for iri, each in by_iri(lateness_of or {}, "lateness_of", "microseconds").items()
@@ -217,8 +220,12 @@ class Engine:
         self._options = options
         self._batch = batch
         self._clock = WallClock(options.clock_delay) if clock == WALL else None
+        # The streams, by number, that do not follow the clock, if there is one.
+        self._by_events: set[int] = set()
         self._guard: Guard = (
-            AheadGuard(options.ahead) if self._clock is None else ClockGuard(self._clock, options.ahead or CLOCK_AHEAD)
+            AheadGuard(options.ahead)
+            if self._clock is None
+            else ClockGuard(self._clock, options.ahead or CLOCK_AHEAD, self._by_events)
         )
         self._lateness_of: dict[int, int] = {}
         self._runner = LocalRunner(
@@ -228,6 +235,7 @@ class Engine:
             waiting=True,
             guard=self._guard,
             clock=self._clock,
+            by_events=self._by_events,
             max_state=max_state,
         )
         self._counters = self._runner.counters
@@ -250,6 +258,7 @@ class Engine:
             "lateness_of": dict(options.lateness_of),
             "ahead": options.ahead,
             "clock": clock,
+            **({"clock_of": dict(options.clock_of)} if options.clock_of else {}),
             "blank_nodes": blank_nodes,
             "max_text": max_text,
         }
@@ -464,6 +473,9 @@ class Engine:
         """The numbers of the streams that a plan reads, whose lateness the runner knows from now on."""
         numbers = self._registry.numbers(plan)
         self._lateness_of.update(zip(numbers, map(self._options.lateness_at, plan.streams), strict=True))
+        if self._clock is not None:
+            by_number = zip(numbers, plan.streams, strict=True)
+            self._by_events.update(number for number, iri in by_number if not self._options.follows_clock(iri))
         return numbers
 
     @undisturbed
@@ -888,7 +900,7 @@ class Engine:
         if ended:
             self._end()
         with self._steps:
-            self._runner.finish(until)
+            self._runner.finish(until, ended=ended)
         self._deliver(self._pending.take())
 
     @_in_turn

@@ -44,6 +44,7 @@ class Options:
     idle: int = IDLE
     max_state: int | None = None
     lateness_of: Mapping[str, int] = field(default_factory=dict)
+    clock_of: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_lateness(self.lateness, "lateness")
@@ -55,6 +56,14 @@ class Options:
             raise UsageError(f"flush_after is 0 (never) or more microseconds, not {self.flush_after}")
         if self.clock not in (EVENTS, WALL):
             raise UsageError(f"clock is {EVENTS!r} or {WALL!r}, not {self.clock!r}")
+        for iri, clock in self.clock_of.items():
+            if clock not in (EVENTS, WALL):
+                raise UsageError(f"clock_of <{iri}> is {EVENTS!r} or {WALL!r}, not {clock!r}")
+            if clock == WALL != self.clock:
+                raise UsageError(
+                    f"clock_of names streams that do not follow the clock of the engine: give clock={WALL!r}, and {EVENTS!r} for "
+                    f"others than <{iri}>"
+                )
         if whole(self.clock_delay, "clock_delay", "microseconds") < 0:
             raise UsageError(f"clock_delay is 0 or more microseconds, not {self.clock_delay}")
         if self.max_state is not None and whole(self.max_state, "max_state", "bytes") < 1:
@@ -79,6 +88,10 @@ class Options:
     def lateness_at(self, stream: str) -> int:
         """Microseconds that elements of a stream may come out of order."""
         return self.lateness_of.get(stream, self.lateness)
+
+    def follows_clock(self, stream: str) -> bool:
+        """Does the time of a stream go on with the computer's clock?"""
+        return self.clock_of.get(stream, self.clock) == WALL
 
 
 def _check_lateness(lateness: int, name: str) -> None:

@@ -75,8 +75,8 @@ class SourceRun:
             self._read(merged, second)
             if not self._options.more:
                 engine._flush()
-                # With a clock time goes on by that: a boundary ahead of it would make the elements that follow late.
-                if engine._clock is None or self._last is not None:
+                # With a clock time goes on by that.
+                if engine._clock is None or engine._by_events or self._last is not None:
                     engine._end_input(self._last)
             merged.mark_processed()
             for query in list(engine._known):
@@ -102,7 +102,8 @@ class SourceRun:
         numbers = [streams.number(iri) for iri in sources]
         # After a restart there may be elements that wait for those of a source that was behind.
         parted = bool(engine._runner.frontiers)
-        return TimeMerge(readers, engine._options.ahead, engine._clock, numbers, parted=parted)
+        clocks = [None if number in engine._by_events else engine._clock for number in numbers]
+        return TimeMerge(readers, engine._options.ahead, clocks, numbers, parted=parted)
 
     def _read(self, merged: TimeMerge, second: ReadAhead | None) -> None:
         """Process the elements of the sources, merged by time."""

@@ -49,6 +49,7 @@ class EventTimeGroup:
         self._queries: list[RunningQuery] = []
         self._on_scans: list[QueriesOnScans] = []
         self._watermark = Watermark(lateness, clock)
+        self.follows_clock = clock is not None
         self._early = EarlyElements()
         self._waiting = WaitingElements({})
         self._spans: Spans | None = None

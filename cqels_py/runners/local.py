@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -50,7 +50,8 @@ class LocalRunner(Runner):
     Queries over the same streams have one event time, which elements of other streams do not move. `lateness`, in microseconds, is
     that of all streams but those in `lateness_of`, by number; the event time of several streams waits as long as the greatest of
     theirs. `waiting`: where all windows have a STEP, elements wait for the next boundary, or for `process_waiting`. `guard`: drops
-    elements that are too far ahead. `clock`: elements wait until it reaches their times, and `follow` lets time go on.
+    elements that are too far ahead. `clock`: elements wait until it reaches their times, and `follow` lets time go on, but for
+    queries that read a stream `by_events`.
     `max_state`: a query whose state has more bytes is detached, and fails; the others go on. An element
     that is late for several queries is dropped and counted once.
     """
@@ -64,6 +65,7 @@ class LocalRunner(Runner):
         waiting: bool = False,
         guard: Guard | None = None,
         clock: WallClock | None = None,
+        by_events: Collection[int] = (),
         max_state: int | None = None,
     ) -> None:
         self._queries: list[RunningQuery] = []
@@ -73,6 +75,7 @@ class LocalRunner(Runner):
         self._lateness_of = {} if lateness_of is None else lateness_of
         self._guard = guard
         self._clock = clock
+        self._by_events = by_events
         self._may_wait = waiting
         self._groups: list[EventTimeGroup] = []
         self._reading = _GroupsByStream(())
@@ -110,7 +113,8 @@ class LocalRunner(Runner):
         self._reading = _GroupsByStream(groups)
 
     def _new_group(self, streams: frozenset[int], members: Sequence[RunningQuery]) -> EventTimeGroup:
-        group = EventTimeGroup(streams, self._lateness_over(streams), self.counters, self.pool, self._clock)
+        clock = None if any(stream in self._by_events for stream in streams) else self._clock
+        group = EventTimeGroup(streams, self._lateness_over(streams), self.counters, self.pool, clock)
         if (state := self._restored.get(streams)) is not None:
             group.restore(state)
         else:
@@ -283,20 +287,23 @@ class LocalRunner(Runner):
 
     def _following(self, behind: Container[int]) -> Iterator[EventTimeGroup]:
         for group in self._groups:
-            if not any(stream in behind for stream in group.streams):
+            if group.follows_clock and not any(stream in behind for stream in group.streams):
                 yield group
 
-    def finish(self, until: int | None = None) -> None:
+    def finish(self, until: int | None = None, *, ended: bool = False) -> None:
         """The sources have ended. Time stands at the last instant that is told; elements up to it are late from now on.
 
-        `until`: queries whose last element is not later go on to the end of that instant, instead of their next boundary.
+        `until`: queries whose last element is not later go on to the end of that instant, instead of their next boundary. Without
+        it, and if not all has `ended`, time goes on with the clock for those that follow it: a boundary ahead of it would make the
+        elements that come later late.
         """
         if until is not None:
             self._advanced = until + 1 if self._advanced is None else max(self._advanced, until + 1)
             if self._guard is not None:
                 self._guard.advance(until + 1)
         for group in self._groups:
-            group.finish(until)
+            if ended or until is not None or not group.follows_clock:
+                group.finish(until)
         self._release_terms()
 
     def update_static(self, query: RunningQuery, static: StaticData) -> None:

@@ -39,7 +39,7 @@ class _MergedSource:
         self._source = source
         self.partitions = source if isinstance(source, Partitioned) else None
         self._guard = None if ahead is None or clock is not None else AheadGuard(ahead)
-        self._clock = clock
+        self.clock = clock
         self.had_nothing = self.caught_up = False
         self.live = not isinstance(source, BatchSource) or source.live
         self.pending: list[ElementBatch] = []
@@ -95,8 +95,8 @@ class _MergedSource:
                 and (admitted := self._guard.admit(time, np.zeros(len(time), np.int32))) is not None
             ):
                 time = np.where(admitted, time, self.greatest)
-            if self._clock is not None:
-                time = np.minimum(time, self._clock.now())
+            if self.clock is not None:
+                time = np.minimum(time, self.clock.now())
             keys = np.maximum.accumulate(np.maximum(time, self.greatest))
             self.greatest = int(keys[-1])
             self.pending.append(batch)
@@ -131,23 +131,23 @@ class _MergedSource:
 class TimeMerge:
     """Iterates over the elements of all sources in one order, in batches; an empty one where nothing comes for now.
 
-    `ahead`: as of `AheadGuard`. `clock`: elements that are ahead of it hold up no others. While `parting` is set, elements of live
-    sources are returned as they come, those of each source in its order, and whoever takes them has to wait for the others:
-    `frontiers` says how far each is, and `before` how far it was before the batch. `streams`: the numbers of the sources' streams,
-    for these. `parted`: elements of earlier sources of these streams have been taken so already.
+    `ahead`: as of `AheadGuard`. `clocks`: of each source; elements that are ahead of it hold up no others. While `parting` is set,
+    elements of live sources are returned as they come, those of each source in its order, and whoever takes them has to wait for
+    the others: `frontiers` says how far each is, and `before` how far it was before the batch. `streams`: the numbers of the
+    sources' streams, for these. `parted`: elements of earlier sources of these streams have been taken so already.
     """
 
     def __init__(
         self,
         sources: Sequence[Source],
         ahead: int | None = None,
-        clock: WallClock | None = None,
+        clocks: Sequence[WallClock | None] = (),
         streams: Sequence[int] = (),
         *,
         parted: bool = False,
     ) -> None:
-        self._clock = clock
-        self._sources = [_MergedSource(source, ahead, clock) for source in sources]
+        with_clocks = zip(sources, clocks or [None] * len(sources), strict=True)
+        self._sources = [_MergedSource(source, ahead, clock) for source, clock in with_clocks]
         self._streams = streams
         self.parted = parted
         self.parting = False
@@ -176,8 +176,10 @@ class TimeMerge:
         return found if self.parted or not found else frozenset(self._streams)
 
     def advance(self, time: int) -> None:
-        """The sources that have caught up have no element before `time`: others do not wait for them."""
+        """The sources with a clock that have caught up have no element before `time`: others do not wait for them."""
         for source in self._sources:
+            if source.clock is None:
+                continue
             if source.partitions is not None:
                 source.partitions.advance(time)
             if source.caught_up and not source.keeps_before(time):
@@ -207,7 +209,7 @@ class TimeMerge:
         stuck = all(source.had_nothing for source in unfinished if source.greatest == lowest)
         for source in unfinished:
             # With a clock, one that had nothing is asked again: only those that are asked in this round have caught up.
-            asked_again = source.caught_up and self._clock is not None
+            asked_again = source.caught_up and source.clock is not None
             parted = self.parted and self.parting and (source.live or stuck)
             source.had_nothing = source.caught_up = False
             if source.idle or source.greatest == lowest or asked_again or parted:

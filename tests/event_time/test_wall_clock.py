@@ -380,3 +380,56 @@ def test_others_do_not_wait_for_a_pipe_that_is_idle(pipes: Sequence[Path]) -> No
     thread.join(PATIENCE)
     engine.close()
     assert engine.statistics.elements == 3
+
+
+def test_streams_that_do_not_follow_the_clock(clock: SetClock) -> None:
+    """A recording of years ago beside a live stream: each has its own time, and a join of both that of their elements."""
+    engine = Engine(clock="wall", clock_of={B: "events"}, report=lambda _: None)
+    found: list[list[Row]] = [[], [], []]
+    for text in (
+        "SELECT ?s { STREAM :a [RANGE 5us] { ?s :p ?o } }",
+        "SELECT (COUNT(*) AS ?n) { STREAM :b [RANGE 4us STEP 4us] { ?s :p ?o } }",
+        "SELECT ?s { STREAM :a [RANGE 500us] { ?s :p ?o } STREAM :b [RANGE 500us] { ?s :p ?q } }",
+    ):
+        engine.register(PREFIX + text, changelog=True)
+    clock.time = 1_000
+    push(engine, A, 1_000, "x")
+    push(engine, B, 8, "x")
+    engine._follow_clock()
+    take(engine, found)
+    assert [len(rows) for rows in found] == [1, 0, 0]
+    clock.time = 1_010
+    engine._follow_clock()
+    take(engine, found)
+    # The live element came, and left; the recording's time has not moved.
+    assert [(time, sign) for time, sign, _ in found[0]] == [(1_000, 1), (1_005, -1)]
+    assert not found[1]
+    push(engine, B, 13, "x")
+    take(engine, found)
+    assert [time for time, sign, _ in found[1] if sign > 0] == [8, 12]
+    push(engine, B, 1_100 + 4_000_000_000, "x")
+    assert engine.statistics.ahead == 0
+    # Nothing of the recording is late for its own query; for the join, whose time is that of :a, it is.
+    assert engine.statistics.late == 2
+
+
+def test_a_run_ends_the_time_of_recordings_alone(clock: SetClock) -> None:
+    engine = Engine(clock="wall", clock_of={B: "events"}, report=lambda _: None)
+    live, recorded = (
+        engine.register(PREFIX + f"SELECT (COUNT(*) AS ?n) {{ STREAM :{name} [RANGE 8us STEP 4us] {{ ?s :p ?o }} }}")
+        for name in "ab"
+    )
+    clock.time = 1_003
+    engine.run({A: Polls(clock, [1_001], []), B: Polls(clock, [101], [])})
+    assert [each.time for each in recorded.results()] == [104]
+    assert not [*live.results()]
+    clock.time = 1_008
+    engine._follow_clock()
+    assert [each.time for each in live.results()] == [1_004]
+
+
+def test_wrong_clocks_of_streams_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"clock_of <http://ex.org/a> is 'events' or 'wall', not 'sun'"):
+        Engine(clock="wall", clock_of={A: "sun"})
+    with pytest.raises(UsageError, match=r"give clock='wall', and 'events' for others than <http://ex.org/a>"):
+        Engine(clock_of={A: "wall"})

@@ -141,7 +141,7 @@ class Restoring:
                 self._step(lambda: engine._runner.hold(frontiers))
             case Kind.FINISH:
                 given = json.loads(bytes(content))
-                self._step(lambda: engine._runner.finish(given["until"]))
+                self._step(lambda: engine._runner.finish(given["until"], ended=given["ended"]))
                 if given["ended"]:
                     engine._end()
             case Kind.REGISTER:
