@@ -138,7 +138,7 @@ def test_without_a_guard_a_jump_of_more_than_a_year_is_reported_once() -> None:
     assert engine.statistics.ahead == 0
 
 
-@pytest.mark.parametrize("ahead", [0, -5, 1.5, "1h"])
+@pytest.mark.parametrize("ahead", [0, -5, 1.5, "soon"])
 def test_a_guard_of_no_time_is_refused(ahead: object) -> None:
     with pytest.raises(UsageError, match="ahead is"):
         Engine(ahead=ahead)  # type: ignore[arg-type]

@@ -175,7 +175,7 @@ def test_a_stream_may_have_a_lateness_of_its_own() -> None:
     assert [time for time, sign, _ in run.found[READS_BOTH] if sign > 0] == [15]
 
 
-@pytest.mark.parametrize("lateness", [-1, 1 << 62, "5s"])
+@pytest.mark.parametrize("lateness", [-1, 1 << 62, "soon"])
 def test_a_lateness_of_a_stream_that_cannot_be_is_refused(lateness: Any) -> None:
     with pytest.raises(UsageError, match=r"lateness_of <http://ex\.org/a> is"):
         Engine(lateness_of={A: lateness})
