@@ -21,7 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _FILE = click.Path(path_type=Path)
 _COUNT = click.IntRange(min=1)
-_FORMATS = ("table", "json", "csv", "tsv", "nquads", "turtle", "trig")
+_FORMATS = ("table", "json", "csv", "tsv", "nquads", "turtle", "trig", "jelly")
 
 query_file = click.argument("query", required=False, type=_FILE)
 query_text = click.option("-q", "text", metavar="TEXT", help="The query itself, instead of a file.")
@@ -42,7 +42,7 @@ format_ = click.option(
     "--format",
     "format_",
     type=click.Choice(_FORMATS),
-    help="Default: by the ending of --output (.json .jsonl .ndjson .csv .tsv .nq .ttl .trig); without an ending, "
+    help="Default: by the ending of --output (.json .jsonl .ndjson .csv .tsv .nq .ttl .trig .jelly); without an ending, "
     "table on a terminal, otherwise json; for CONSTRUCT, nquads.",
 )
 output = click.option(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SOLUTIONS = ("table", "json", "csv", "tsv")
 """Formats of SELECT and ASK."""
 
-GRAPHS = ("nquads", "turtle", "trig")
+GRAPHS = ("nquads", "turtle", "trig", "jelly")
 """Formats of CONSTRUCT and DESCRIBE."""
 
 _OF_TRIPLES = ("CONSTRUCT", "DESCRIBE")
@@ -37,6 +37,7 @@ _BY_ENDING = {
     ".ttl": "turtle",
     ".turtle": "turtle",
     ".trig": "trig",
+    ".jelly": "jelly",
 }
 """The format of a file of results; a file without an ending gets that of standard output."""
 
@@ -80,7 +81,17 @@ def choose(asked: str | None, path: Path | None, form: str, variables: Sequence[
         from cqels_py.formats.delimited import check_csv_columns
 
         check_csv_columns(variables)
+    if format_ == "jelly":
+        _check_jelly(path)
     return format_
+
+
+def _check_jelly(path: Path | None) -> None:
+    from cqels_py.formats.jelly_graphs import require_pyjelly
+
+    if path is None and sys.stdout.isatty():
+        raise UsageError("--format jelly is binary, and not for a terminal: give --output out.jelly, or a pipe")
+    require_pyjelly()
 
 
 def check_signs(form: str, reports: str, changelog: bool) -> None:

@@ -1,6 +1,7 @@
 """Jelly: RDF in binary frames.
 
-Where the stream's logical type is grouped a frame is an element; otherwise elements are those of N-Quads or N-Triples.
+Where the stream's logical type is grouped a frame is an element; otherwise elements are those of N-Quads or N-Triples. Those of
+N-Quads are also those of named graphs with timestamps, as their times are in the default graph.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def jelly_elements(
 ) -> Iterator[ElementBatch]:
     """The elements of a stream of frames. DataError for what is no Jelly, after the elements before it.
 
-    Of a grouped stream each frame is a document, whose named graphs are an element each, or all of it is one. In flat streams
-    quads are grouped by graph, and triples by subject. MissingExtra where pyjelly is missing.
+    Of a grouped stream each frame is a document, whose named graphs are an element each, or all of it is one. In flat streams, and
+    in those of named graphs with timestamps, quads are grouped by graph, and triples by subject. MissingExtra where pyjelly is
+    missing.
     """
     try:
         jelly, parse = import_module("pyjelly.jelly"), import_module("pyjelly.integrations.generic.parse")
@@ -46,15 +48,25 @@ def _elements(
     parse: Any, jelly: Any, chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed
 ) -> Iterator[ElementBatch]:
     file = _Chunks(chunks)
+    stream = _Frames(file)
     try:
-        options, frames = parse.get_options_and_frames(_Frames(file))
+        first = stream.read(1)
+        if not first and file.error is None:
+            # An empty file has no elements, as in other formats.
+            return
+        stream.seek(-len(first), io.SEEK_CUR)
+        options, frames = parse.get_options_and_frames(stream)
     except Exception as error:
         raise file.error or _unreadable(error, reading) from None
     kinds = options.stream_types
     of_triples = kinds.physical_type == jelly.PHYSICAL_STREAM_TYPE_TRIPLES
     read = parse.parse_triples_stream if of_triples else parse.parse_quads_stream
     quads = _frames(read(frames=frames, options=options), file, reading)
-    if kinds.logical_type != jelly.LOGICAL_STREAM_TYPE_UNSPECIFIED and not kinds.flat:
+    timestamped = kinds.logical_type == jelly.LOGICAL_STREAM_TYPE_TIMESTAMPED_NAMED_GRAPHS
+    if timestamped:
+        # The time may stand behind its graph.
+        quads = (sorted(frame, key=_in_named_graph) for frame in quads)
+    elif kinds.logical_type != jelly.LOGICAL_STREAM_TYPE_UNSPECIFIED and not kinds.flat:
         numbered = ((number, frame) for number, frame in enumerate(quads, 1) if frame)
         yield from DocumentReader(dictionary, replace(reading, numbered=True), malformed).read(numbered)
         return
@@ -62,6 +74,10 @@ def _elements(
     texts = ((to_nquads(frame), 0) for frame in quads if frame)
     how = replace(reading, form=by, graphs=reading.graphs and by == BY_GRAPH)
     yield from ElementReader(dictionary, how, malformed).read(texts, line_step=0)
+
+
+def _in_named_graph(quad: Any) -> bool:
+    return bool(quad.graph_name != _DEFAULT)
 
 
 def _frames(frames: Iterator[Any], file: _Chunks, reading: Reading) -> Iterator[list[Any]]:

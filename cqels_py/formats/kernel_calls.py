@@ -32,6 +32,7 @@ _WRITING: Final[Mapping[str, str]] = {
     "nquads": "graphs",
     "turtle": "graphs",
     "trig": "graphs",
+    "jelly": "graphs",
 }
 
 

@@ -16,6 +16,7 @@ from cqels_py.cli import execution
 from cqels_py.cli.main import main
 from cqels_py.kernels.compiler import prepare
 from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, Finished, row, without_compiling
+from tests.support.servers import needed_module
 
 
 def results(text: str) -> list[tuple[str, str, str, str]]:
@@ -119,6 +120,21 @@ def test_the_ending_of_an_output_of_triples_says_its_format(
     written = (tmp_path / name).read_text()
     assert written.startswith(begin)
     assert (" {\n" in written) == (name == "out.trig")
+
+
+def test_graphs_in_jelly_are_read_as_a_stream_again(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
+    needed_module("pyjelly", "jelly")
+    text = "CONSTRUCT { ?s <http://ex.org/v> ?v } WHERE { STREAM <http://ex.org/s> [NOW] { ?s <http://ex.org/v> ?v } }"
+    made = tmp_path / "out.jelly"
+    assert cqels("run", "-q", text, "--stream", f"{STREAM}={stream}", "-o", made).status == 0
+    from_text, from_jelly = (
+        cqels("run", "-q", text, "--stream", f"{STREAM}={source}", "--format", "nquads") for source in (stream, made)
+    )
+    assert from_jelly.out.strip()
+    assert from_jelly.out == from_text.out
+    anew = tmp_path / "again.jelly"
+    assert cqels("run", "-q", text, "--stream", f"{STREAM}={made}", "-o", anew).status == 0
+    assert anew.read_bytes() == made.read_bytes()
 
 
 @pytest.mark.parametrize("format_", ["csv", "tsv"])

@@ -53,7 +53,7 @@ def options(logical: str, physical: str) -> Any:
     flows = needed_module("pyjelly.serialize.flows", "jelly")
     kind = getattr(pb, f"LOGICAL_STREAM_TYPE_{logical}")
     return SerializerOptions(
-        flow=flows.FLOW_DISPATCH[kind](),
+        flow=flows.flow_for_type(kind)(logical_type=kind),
         logical_type=kind,
         params=StreamParameters(generalized_statements=False, rdf_star=False),
     )
@@ -133,6 +133,25 @@ def test_a_frame_of_a_grouped_stream_is_an_element(tmp_path: Path, logical: str)
     ]
     found = read(written(tmp_path / "a.jelly", groups, logical))
     assert [(time, len(found)) for time, found in found] == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_named_graphs_with_timestamps_are_read_as_quads_are(tmp_path: Path) -> None:
+    """A graph may come again with another time, the time may stand behind it, and labels are those of the file."""
+    from pyjelly.integrations.generic.generic_sink import BlankNode, DefaultGraph
+
+    graph, inner = iri("g"), time_of(iri("s"), 9)
+    groups = [
+        [(*time_of(graph, 1), DefaultGraph), (BlankNode("b"), iri("p"), literal("1"), graph), (*inner, graph)],
+        [(BlankNode("b"), iri("p"), literal("2"), graph), (*time_of(graph, 2), DefaultGraph)],
+    ]
+    found = read(written(tmp_path / "a.jelly", groups, "TIMESTAMPED_NAMED_GRAPHS"))
+    assert [(time, len(triples)) for time, triples in found] == [(1, 2), (2, 1)]
+    assert len({subject for _, triples in found for subject, predicate, _ in triples if predicate.endswith("p>")}) == 1
+
+
+def test_an_empty_file_has_no_elements(tmp_path: Path) -> None:
+    (tmp_path / "a.jelly").write_bytes(b"")
+    assert read(tmp_path / "a.jelly") == []
 
 
 def test_compressed(tmp_path: Path) -> None:

@@ -268,8 +268,8 @@ def test_a_closed_pipe_is_not_hidden(format_: str) -> None:
 @pytest.mark.parametrize(
     ("format_", "form", "message"),
     [
-        ("json", "CONSTRUCT", "json cannot hold the results of CONSTRUCT; choose one of nquads, turtle, trig"),
-        ("csv", "CONSTRUCT", "csv cannot hold the results of CONSTRUCT; choose one of nquads, turtle, trig"),
+        ("json", "CONSTRUCT", "json cannot hold the results of CONSTRUCT; choose one of nquads, turtle, trig, jelly"),
+        ("csv", "CONSTRUCT", "csv cannot hold the results of CONSTRUCT; choose one of nquads, turtle, trig, jelly"),
         ("nquads", "SELECT", "nquads cannot hold the results of SELECT; choose one of json, csv, tsv"),
         ("trig", "ASK", "trig cannot hold the results of ASK; choose one of json, csv, tsv"),
     ],

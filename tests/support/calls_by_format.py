@@ -153,11 +153,11 @@ def read_static(form: str, folder: Path) -> Query:
 
 def write(form: str, folder: Path) -> Query:
     engine = Engine()
-    query = engine.register(CONSTRUCT if form in ("nquads", "turtle", "trig") else SELECT)
+    query = engine.register(CONSTRUCT if form in ("nquads", "turtle", "trig", "jelly") else SELECT)
     query.write_to(
         open_sink(
             form,
-            io.StringIO(),
+            io.BytesIO() if form == "jelly" else io.StringIO(),
             dictionary=engine.dictionary,
             form=query.form,
             variables=query.variables,
@@ -189,7 +189,7 @@ def cases() -> Iterator[tuple[str, str, Callable[[str, Path], Query], list[Kerne
     yield "reading tables", "", read_table, calls_to_read("arrow")
     for form in ("nt", "ttl"):
         yield f"static data in {form}", form, read_static, calls_to_read("nq")
-    for form in ("json", "csv", "tsv", "nquads", "turtle", "trig"):
+    for form in ("json", "csv", "tsv", "nquads", "turtle", "trig", "jelly"):
         yield f"writing {form}", form, write, calls_to_write(form)
 
 

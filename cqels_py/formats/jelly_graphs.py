@@ -1,0 +1,112 @@
+"""Results of CONSTRUCT as Jelly, RDF in binary frames: a frame for each tick, which is a timestamped named graph."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from importlib import import_module
+from typing import IO, Any, Final, cast
+
+import pyoxigraph
+
+from cqels_py.batches.results import ResultBatch
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import MissingExtra, UsageError
+from cqels_py.formats.construction import Template
+from cqels_py.formats.graphs import GraphSink
+from cqels_py.formats.rendering import TextOutput
+
+_DEFAULT: Final = pyoxigraph.DefaultGraph()
+
+
+class JellySink(TextOutput):
+    """Jelly of the logical type TIMESTAMPED_NAMED_GRAPHS, whose frames hold the quads that N-Quads has as lines: the triple
+    `<graph> prov:generatedAtTime "…"` in the default graph, then those of the graph.
+
+    `file`: binary, or a text file above a binary one. UsageError for a file in memory that takes text only, MissingExtra where
+    pyjelly is missing.
+    """
+
+    def __init__(self, file: IO[str] | IO[bytes], dictionary: Dictionary, template: Template) -> None:
+        super().__init__(cast(IO[str], file))
+        self._frames = _Frames(_binary(file))
+        self._bytes = io.BytesIO()
+        self._lines = GraphSink(io.TextIOWrapper(self._bytes, encoding="utf-8"), dictionary, "nquads", template)
+
+    def write(self, batch: ResultBatch) -> None:
+        """Write a frame for each tick."""
+        self._lines.write(batch)
+        text = self._bytes.getvalue()
+        self._bytes.seek(0)
+        self._bytes.truncate()
+        # The terms are those that the dictionary has accepted.
+        for graph in _graphs(pyoxigraph.parse(text, format=pyoxigraph.RdfFormat.N_QUADS, lenient=True)):
+            self._frames.write(graph)
+
+
+def require_pyjelly() -> None:
+    """MissingExtra where pyjelly is missing."""
+    try:
+        import_module("pyjelly.jelly")
+    except ImportError:
+        raise MissingExtra("the format jelly needs the package pyjelly: pip install 'cqels_py[jelly]'") from None
+
+
+def _binary(file: IO[str] | IO[bytes]) -> IO[bytes]:
+    if not isinstance(file, io.TextIOBase):
+        return cast(IO[bytes], file)
+    buffer = getattr(file, "buffer", None)
+    if buffer is None:
+        raise UsageError('jelly is binary, and this file takes text only: give a file such as open("out.jelly", "wb")')
+    return cast(IO[bytes], buffer)
+
+
+def _graphs(quads: Iterator[Any]) -> Iterator[list[Any]]:
+    """The quads of each graph, the first of which is its time, in the default graph."""
+    graph: list[Any] = []
+    for quad in quads:
+        if graph and quad.graph_name == _DEFAULT:
+            yield graph
+            graph = []
+        graph.append(quad)
+    if graph:
+        yield graph
+
+
+class _Frames:
+    """A stream of frames, which refer to the terms of those before them."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        require_pyjelly()
+        jelly, options = import_module("pyjelly.jelly"), import_module("pyjelly.options")
+        streams, generic = (
+            import_module("pyjelly.serialize.streams"),
+            import_module("pyjelly.integrations.generic.serialize"),
+        )
+        self._terms = import_module("pyjelly.integrations.generic.generic_sink")
+        self._put = import_module("pyjelly.serialize.ioutils").write_delimited
+        self._file = file
+        how = streams.SerializerOptions(
+            logical_type=jelly.LOGICAL_STREAM_TYPE_TIMESTAMPED_NAMED_GRAPHS,
+            params=options.StreamParameters(generalized_statements=False, rdf_star=False),
+        )
+        encoder = generic.GenericSinkTermEncoder(lookup_preset=how.lookup_preset)
+        self._stream = streams.QuadStream(encoder=encoder, options=how)
+
+    def write(self, quads: list[Any]) -> None:
+        """Write a frame with the quads."""
+        self._stream.enroll()
+        for quad in quads:
+            name = quad.graph_name
+            graph = self._terms.DefaultGraph if name == _DEFAULT else self._term(name)
+            self._stream.quad((self._term(quad.subject), self._term(quad.predicate), self._term(quad.object), graph))
+        self._put(self._stream.flow.to_stream_frame(), self._file)
+
+    def _term(self, term: Any) -> Any:
+        if isinstance(term, pyoxigraph.NamedNode):
+            return self._terms.IRI(term.value)
+        if isinstance(term, pyoxigraph.BlankNode):
+            return self._terms.BlankNode(term.value)
+        if term.language:
+            return self._terms.Literal(term.value, langtag=term.language)
+        return self._terms.Literal(term.value, datatype=term.datatype.value)
