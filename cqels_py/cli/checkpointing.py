@@ -16,6 +16,7 @@ from cqels_py.checkpoints.objects import LocalStore
 from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.cli import failures
 from cqels_py.cli.job import Job
+from cqels_py.cli.written import Written
 from cqels_py.connections.location import Location
 from cqels_py.connections.tables import is_table
 from cqels_py.engine.durable.companion import Companion
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from cqels_py.state.named_values import NamedValues
 
 _RUN = "run"
-_CUT = ("json", "csv", "tsv")
+_CUT = ("json", "csv", "tsv", "nquads", "trig", "turtle")
 """Formats of output whose files can be cut to a former length and continued."""
 
 
@@ -57,9 +58,9 @@ class RunCheckpoint:
         return 0 if self.restored is None else cast(int, self.restored[_RUN]["elements"])
 
     @property
-    def length(self) -> int | None:
-        """The length of the output to which the restored state belongs; None for a new run."""
-        return None if self.restored is None else cast(int, self.restored[_RUN]["output"])
+    def written(self) -> Written | None:
+        """How far the output was to which the restored state belongs; None for a new run."""
+        return None if self.restored is None else Written.of(self.restored[_RUN])
 
     def begin(self, save: Callable[[], None]) -> None:
         """Save the state before the first result of a new run."""
@@ -75,10 +76,12 @@ class RunCheckpoint:
         """Is it time for the next snapshot?"""
         return time.monotonic() >= self._due
 
-    def save(self, length: object, elements: int, state: Mapping[str, NamedValues], *, finished: bool = False) -> None:
-        """Save a state after so many elements; the output has been synced with this length."""
+    def save(
+        self, written: Written, elements: int, state: Mapping[str, NamedValues], *, finished: bool = False
+    ) -> None:
+        """Save a state after so many elements; the output has been synced up to there."""
         run: NamedValues = {
-            "output": cast(int, length),
+            **written.values(),
             "elements": elements,
             "finished": finished,
             "identity": json.dumps(self._identity),
@@ -119,23 +122,25 @@ class LoggedRun:
         self._every = job.every / 1_000_000
         self._due = time.monotonic() + self._every
         self._finished = False
-        self._commit: Callable[[], object] | None = None
+        self._written: Callable[[], Written] = Written
         self.companion = Companion(job.checkpoint, dict(_identity(job)), self._state)
 
-    def restored(self) -> int | None:
-        """The length after which a file of output goes on; None for a new one, and for a URL. Exit if the run has ended."""
+    def restored(self) -> Written | None:
+        """How far a file of output was that goes on; None for a new one, and for a URL. Exit if the run has ended."""
         found = self.companion.restored
         if found is not None and found["finished"]:
             raise _ended(self.companion.folder, self._results)
-        if found is None or not found["output"] or self._output is None:
+        former = Written() if found is None else Written.of(found)
+        if former == Written() or self._output is None:
             return None
-        length = cast(int, found["output"])
-        _check_output(self._output, length)
-        return length
+        _check_output(self._output, former.length)
+        return former
 
-    def begin(self, commit: Callable[[], object]) -> None:
-        """The output is open; `commit` syncs it, and returns its length."""
-        self._commit = commit
+    def begin(self, written: Callable[[], Written], save: Callable[[], None]) -> None:
+        """The output is open; `written` syncs it. `save` the state before the first result if the writer of a new one has any."""
+        self._written = written
+        if self.restored() is None and written().writer:
+            save()
 
     @property
     def due(self) -> bool:
@@ -149,8 +154,7 @@ class LoggedRun:
         self._due = time.monotonic() + self._every
 
     def _state(self) -> NamedValues:
-        committed = None if self._commit is None else self._commit()
-        return {"output": 0 if self._output is None else cast(int, committed or 0), "finished": self._finished}
+        return {**self._written().values(), "finished": self._finished}
 
 
 def is_logged(job: Job) -> bool:

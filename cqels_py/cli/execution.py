@@ -21,6 +21,7 @@ from cqels_py.errors import UnsupportedQuery, UsageError
 
 if TYPE_CHECKING:
     from cqels_py.cli.checkpointing import LoggedRun, RunCheckpoint
+    from cqels_py.cli.written import Written
     from cqels_py.engine.compile import CompiledQuery
     from cqels_py.engine.durable.companion import Companion
     from cqels_py.engine.engine import Engine, Query
@@ -106,17 +107,16 @@ class Execution:
         plan = self._run.plan
         for warning in plan.warnings:
             failures.say(f"warning: {warning}")
-        length = self._length
         if connector is not None:
             assert isinstance(self._run, LocalRun)
             self._writer = output.open_url(connector, self._run.query, self._run.dictionary, cleanup)
         else:
             assert format_ is not None
             self._writer = output.open_writer(
-                format_, job.output, job.title, self._run.dictionary, plan, cleanup, length
+                format_, job.output, job.title, self._run.dictionary, plan, cleanup, self._former
             )
         if self._logged is not None:
-            self._logged.begin(self._writer.commit)
+            self._logged.begin(self._written, self._save)
             if connector is not None and job.sink is not None:
                 from cqels_py.cli.checkpointing import tell_repeats
 
@@ -145,7 +145,7 @@ class Execution:
         try:
             self._run.run(sources, time_predicates=times, progress=self._look, threads=threads, **more)
             if self._checkpoint is not None:
-                self._checkpoint.save(self._writer.commit(), self._run.statistics.elements, {}, finished=True)
+                self._checkpoint.save(self._written(), self._run.statistics.elements, {}, finished=True)
             if self._logged is not None:
                 self._save(finished=True)
         except KeyboardInterrupt:
@@ -160,11 +160,17 @@ class Execution:
             self._finish(self._run.statistics)
 
     @property
-    def _length(self) -> int | None:
-        """The length of the output after which the run continues, if it does."""
+    def _former(self) -> Written | None:
+        """How far the output was from which the run continues, if it does."""
         if self._logged is not None:
             return self._logged.restored()
-        return None if self._checkpoint is None else self._checkpoint.length
+        return None if self._checkpoint is None else self._checkpoint.written
+
+    def _written(self) -> Written:
+        """Sync the output; how far it is."""
+        from cqels_py.cli import output
+
+        return output.written(self._writer)
 
     def _save(self, *, finished: bool = False) -> None:
         """Save a snapshot, with the length of the output to which it belongs."""
@@ -174,7 +180,7 @@ class Execution:
             return
         assert self._checkpoint is not None
         state = self._run.state()
-        self._checkpoint.save(self._writer.commit(), self._run.statistics.elements, state)
+        self._checkpoint.save(self._written(), self._run.statistics.elements, state)
 
     def _commit(self) -> None:
         """Commit the sinks, then the sources."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Protocol, cast
 
+from cqels_py.cli.written import Written
 from cqels_py.errors import RunError, UsageError
 from cqels_py.sinks.protocol import Sink, SinkConnector
+from cqels_py.state.named_values import restore, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from cqels_py.dictionary import Dictionary
     from cqels_py.engine.query import Query
     from cqels_py.plan.nodes import Plan
+    from cqels_py.state.named_values import NamedValues
 
 SOLUTIONS = ("table", "json", "csv", "tsv")
 """Formats of SELECT and ASK."""
@@ -111,19 +114,20 @@ def open_writer(
     dictionary: Dictionary,
     plan: Plan,
     cleanup: ExitStack,
-    length: int | None = None,
+    former: Written | None = None,
 ) -> Writer:
-    """A writer to `path` or standard output; files are closed by `cleanup`. `length`: continue the file after so many bytes."""
+    """A writer to `path` or standard output; files are closed by `cleanup`. `former`: continue the file from there."""
     if format_ == "table":
         return _table(path, title, dictionary, plan, cleanup)
-    file = _open(path, cleanup, "w" if length is None else "r+")
+    file = _open(path, cleanup, "w" if former is None else "r+")
     writer = SinkWriter(
         format_, file, path, dictionary, plan, None if path is None and sys.stdout.isatty() else _status_line(cleanup)
     )
-    if length is not None:
+    if former is not None:
         # The sink has written its heading over the same one.
-        file.seek(length)
+        file.seek(former.length)
         file.truncate()
+        writer.restore(former)
     return writer
 
 
@@ -184,8 +188,23 @@ class SinkWriter:
         with writing(self._path):
             return self._sink.commit()
 
+    @property
+    def state(self) -> NamedValues:
+        """The state of the sink."""
+        return values_of(self._sink)
+
+    def restore(self, former: Written) -> None:
+        """Give the sink the state of a former one."""
+        restore(self._sink, former.writer)
+
     def close(self, line: str) -> None:
         """The line was shown on a terminal, where nothing stays."""
+
+
+def written(writer: Writer) -> Written:
+    """Commit, and say how far the output is."""
+    position = writer.commit()
+    return Written(cast(int, position), writer.state) if isinstance(writer, SinkWriter) else Written()
 
 
 def _table(path: Path | None, title: str, dictionary: Dictionary, plan: Plan, cleanup: ExitStack) -> Writer:

@@ -32,6 +32,8 @@ _TEXTS = {
 class GraphWriter:
     """Writes elements as graphs with their times, numbered from 1 on."""
 
+    STATE = ("_written",)
+
     def __init__(self, file: IO[str], dictionary: Dictionary, format: str) -> None:
         self._written = 0
         self._form, texts = _TEXTS[format]
@@ -53,6 +55,8 @@ class GraphSink(TextOutput):
     """N-Quads: one triple per line. TriG: one block per graph. Turtle: one comment per graph. Terms are complete;
     graphs are numbered.
     """
+
+    STATE = ("_construction", "_graphs")
 
     def __init__(self, file: IO[str], dictionary: Dictionary, format: str, template: Template) -> None:
         super().__init__(file)

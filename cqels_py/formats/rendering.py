@@ -7,7 +7,7 @@ import io
 import os
 import stat
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,8 @@ class LineBuffer:
 
 class TextOutput:
     """A text file for results. Its opener closes it."""
+
+    STATE: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file

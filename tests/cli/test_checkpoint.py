@@ -83,6 +83,33 @@ def test_a_run_that_is_cut_off_anywhere_is_completed(
         assert output.read_bytes() == whole.read_bytes(), at
 
 
+NODES = (
+    "PREFIX : <http://ex.org/> CONSTRUCT { ?s :has [ :value ?v ; :beside ?w ] } "
+    f"{{ {ONE} [RANGE 6s] {{ ?s :v ?v }} {TWO} [COUNT 4] {{ ?s :v ?w }} }}"
+)
+
+
+@pytest.mark.parametrize("format_", ["nquads", "trig", "turtle"])
+def test_graphs_go_on_with_their_numbers_and_blank_nodes(
+    format_: str, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def arguments(name: str) -> list[str]:
+        given = command(NODES, files, tmp_path / f"{name}.{format_}", tmp_path / name)
+        return [each for each in given if each != "--changelog"]
+
+    faults = Faults(monkeypatch, crash)
+    assert main(arguments("whole")) == 0
+    operations, whole = faults.count, (tmp_path / f"whole.{format_}").read_bytes()
+    assert whole.count(b"result") > 5
+    for at in range(2, operations + 1, 7 if format_ == "nquads" else 29):
+        faults.count, faults.at = 0, at
+        with pytest.raises(Crash):
+            main(arguments(str(at)))
+        faults.at = -1
+        assert main(arguments(str(at))) == 0
+        assert (tmp_path / f"{at}.{format_}").read_bytes() == whole, at
+
+
 def cut_off(
     files: list[Path], output: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch, at: int = 20
 ) -> list[str]:
@@ -271,10 +298,13 @@ def quads(first: int, last: int) -> bytes:
 
 LIVE = f"{PREFIX} ?s (COUNT(*) AS ?n) (MAX(?v) AS ?m) {{ {ONE} [RANGE 20s] {{ ?s :v ?v }} }} GROUP BY ?s"
 
+LIVE_NODES = f"PREFIX : <http://ex.org/> CONSTRUCT {{ [] :of ?s ; :value ?v }} {{ {ONE} [RANGE 20s] {{ ?s :v ?v }} }}"
+
 
 def live_command(source: object, output: Path, checkpoint: Path, *more: str) -> list[str]:
-    options = ["--changelog", "--every", "0.2s", "-o", str(output), "--checkpoint", str(checkpoint), *more]
-    return [sys.executable, "-m", "cqels_py", "run", "-q", LIVE, f"--stream=http://ex.org/s={source}", *options]
+    query, signs = (LIVE_NODES, []) if output.suffix == ".nq" else (LIVE, ["--changelog"])
+    options = [*signs, "--every", "0.2s", "-o", str(output), "--checkpoint", str(checkpoint), *more]
+    return [sys.executable, "-m", "cqels_py", "run", "-q", query, f"--stream=http://ex.org/s={source}", *options]
 
 
 def taken_in(checkpoint: Path) -> int:
@@ -284,13 +314,13 @@ def taken_in(checkpoint: Path) -> int:
     return summary(checkpoint).elements if any(checkpoint.glob("*.snapshot")) else 0
 
 
-@pytest.mark.parametrize("kind", ["standard input", "pipe"])
-def test_a_live_input_whose_reader_is_killed_goes_on_in_the_next_one(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "ending"), [("standard input", "csv"), ("pipe", "csv"), ("standard input", "nq")])
+def test_a_live_input_whose_reader_is_killed_goes_on_in_the_next_one(kind: str, ending: str, tmp_path: Path) -> None:
     source: object = "-"
     if kind == "pipe":
         source = tmp_path / "pipe.nq"
         os.mkfifo(source)
-    whole, output, checkpoint = tmp_path / "whole.csv", tmp_path / "out.csv", tmp_path / "checkpoint"
+    whole, output, checkpoint = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}", tmp_path / "checkpoint"
     command = live_command("-", whole, tmp_path / "whole")
     subprocess.run(command, input=quads(0, 300), check=True, stderr=subprocess.DEVNULL)
     command = live_command(source, output, checkpoint)
