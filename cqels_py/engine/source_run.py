@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.stream_views import NOTHING
 from cqels_py.sources.opened import StreamSource, all_opened, maps_of, predicates_of
 from cqels_py.sources.read_ahead import ReadAhead, reader_ahead
-from cqels_py.sources.time_merge import TimeMerge
+from cqels_py.sources.time_merge import Place, TimeMerge
 from cqels_py.validation import by_iri, check_callable, check_flag, instant
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ class SourceRun:
             self._acknowledge(merged)
             for batch in merged if second is None else second.read(merged):
                 engine._hold(merged.before)
+                self._tell(merged.places_before)
                 batch = engine._inputs.unread(batch)
                 if not len(batch):
                     if second is None:
@@ -160,10 +161,15 @@ class SourceRun:
     def _acknowledge(self, merged: TimeMerge) -> None:
         """With a checkpoint the elements are logged: their sources will not be asked for them again."""
         if self._engine._inputs.keeps:
-            places = zip(self._sources, merged.places(), strict=True)
-            self._engine._inputs.reached({iri: place for iri, place in places if place is not None})
+            self._tell(merged.places())
             self._engine._inputs.sync()
             merged.commit()
+
+    def _tell(self, places: Sequence[Place | None]) -> None:
+        """How far the sources are, by the elements that are taken in."""
+        if places and self._engine._inputs.keeps:
+            by_stream = zip(self._sources, places, strict=True)
+            self._engine._inputs.reached({iri: place for iri, place in by_stream if place is not None})
 
     @contextmanager
     def _committing(self, merged: TimeMerge | None) -> Iterator[None]:

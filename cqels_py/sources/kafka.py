@@ -24,7 +24,7 @@ from cqels_py.errors import CqelsError, RunError, UsageError
 from cqels_py.formats.times import NO_TIME, time_of_text
 from cqels_py.sources.live import MOST_BYTES, MOST_MESSAGES, MessageColumns
 from cqels_py.sources.messages import MessageDecoder, MessageFormat
-from cqels_py.sources.partitions import Partition, PartitionMerge
+from cqels_py.sources.partitions import Partition, PartitionMerge, Returned
 from cqels_py.sources.protocol import Opening
 
 _LOG = logging.getLogger("cqels_py")
@@ -140,6 +140,11 @@ class KafkaSource:
     def caught_up(self) -> bool:
         """Is it at the end of every partition, as far as can be known?"""
         return not self._away and self._merge.at_end
+
+    @property
+    def returned(self) -> Returned | None:
+        """The elements of the last poll by partition; None if there is only one."""
+        return self._merge.returned
 
     def poll(self) -> ElementBatch:
         """The elements that have come and that no partition holds up. RunError for a cluster that refuses."""

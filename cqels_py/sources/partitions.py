@@ -6,7 +6,9 @@ partition was read faster.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +19,9 @@ from cqels_py.batches.rearrange import concatenate_elements, empty_elements, sli
 _BEFORE_ALL = np.iinfo(np.int64).min
 _AT_ONCE = 16_384
 _NONE = np.empty(0, np.int64)
+
+PartitionedPosition = Sequence[Sequence[int]]
+"""By partition its number, an offset, and how many elements of the messages from there on have been taken."""
 
 Decode = Callable[[Sequence[bytes], Sequence[int], Sequence[int]], ElementBatch]
 """The elements of messages, of each of which there are the body, the time of arrival and the offset."""
@@ -116,8 +121,35 @@ class Partition:
         yield from self._waiting.live_ids()
 
 
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """Elements that a poll has returned. `before`: the position where they begin; `numbers`: of their partitions, in their order.
+
+    The order is that of one reading: another one, in which partitions are read at other paces, may return them in another.
+    """
+
+    before: PartitionedPosition
+    numbers: Sequence[int]
+
+    def followed_by(self, other: Returned) -> Returned:
+        """These elements, then those of a later poll, before which there may be further partitions."""
+        known = {number for number, *_ in self.before}
+        new = [each for each in other.before if each[0] not in known]
+        return Returned([*self.before, *new], [*self.numbers, *other.numbers])
+
+
+def position_behind(before: PartitionedPosition, numbers: Sequence[int]) -> PartitionedPosition:
+    """The position behind elements of partitions with these numbers, which were returned from the position `before` on.
+
+    >>> position_behind([(0, 7, 0), (1, 3, 2)], [1, 0, 1])
+    [(0, 7, 1), (1, 3, 4)]
+    """
+    counts = Counter(numbers)
+    return [(number, offset, taken + counts[number]) for number, offset, taken in before]
+
+
 class PartitionMerge:
-    """Returns the elements of partitions in one order of time.
+    """Returns the elements of partitions in one order of time. `returned`: those of the last `take`, of several partitions.
 
     `idle`: after so many silent seconds of the `clock`, a partition no longer holds up others.
     """
@@ -126,6 +158,7 @@ class PartitionMerge:
         self.partitions = {each.number: each for each in partitions}
         self._idle = idle
         self._clock = clock
+        self.returned: Returned | None = None
 
     @property
     def idle(self) -> bool:
@@ -152,11 +185,15 @@ class PartitionMerge:
         now = self._clock()
         frontiers = [each.greatest for each in self.partitions.values() if not self._is_silent(each, now)]
         frontier = min(frontiers) if frontiers and len(self.partitions) > 1 else None
-        taken = [pair for pair in (each.take(frontier) for each in self.partitions.values()) if len(pair[0])]
-        if len(taken) <= 1:
-            return concatenate_elements([batch for batch, _ in taken])
-        keys = np.concatenate([keys for _, keys in taken])
-        return take_elements(concatenate_elements([batch for batch, _ in taken]), np.argsort(keys, kind="stable"))
+        before = self.position()
+        taken = [(number, *each.take(frontier)) for number, each in self.partitions.items()]
+        order = np.argsort(np.concatenate([keys for _, _, keys in taken]), kind="stable")
+        numbers = np.repeat([number for number, _, _ in taken], [len(keys) for _, _, keys in taken])
+        self.returned = Returned(before, numbers[order].tolist()) if len(taken) > 1 else None
+        batches = [batch for _, batch, _ in taken if len(batch)]
+        return (
+            take_elements(concatenate_elements(batches), order) if len(batches) > 1 else concatenate_elements(batches)
+        )
 
     def advance(self, time: int) -> None:
         """The partitions that were read to their end have no element before `time`: others do not wait for them."""

@@ -15,6 +15,7 @@ from cqels_py.formats.ntriples import ELEMENT_BITS
 from cqels_py.formats.scopes import SOURCE
 from cqels_py.formats.triples import PushedElement, Triple, elements_of_pushed, triple_texts
 from cqels_py.mappings.context import RowMap
+from cqels_py.sources.partitions import Returned
 
 
 class Source(Protocol):
@@ -71,6 +72,11 @@ class Partitioned(Protocol):
 
     def holds_before(self, time: int) -> bool:
         """Are elements of before `time` kept back?"""
+        ...
+
+    @property
+    def returned(self) -> Returned | None:
+        """The elements of the last poll by partition; None if there is only one."""
         ...
 
     def live_ids(self) -> Iterable[Ids]:

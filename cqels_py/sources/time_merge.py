@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -17,9 +19,20 @@ from cqels_py.event_time.ahead import AheadGuard
 from cqels_py.event_time.wall_clock import WallClock
 from cqels_py.event_time.watermark import AFTER_ALL
 from cqels_py.sources.batches import BatchSource
+from cqels_py.sources.partitions import Returned
 from cqels_py.sources.protocol import Partitioned, Source
 
 _BEFORE_ALL = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position, and how many elements behind it have been taken. `numbers`: of several partitions, those of these elements, and of
+    some that come after them."""
+
+    position: object
+    taken: int
+    numbers: Sequence[int] = ()
 
 
 class _MergedSource:
@@ -53,13 +66,22 @@ class _MergedSource:
         self._resumes = bool(getattr(source, "resumes", False))
         # The last position that was reached, and how many elements there were before it.
         self._place: tuple[object, int] | None = (source.position(), 0) if self._resumes else None
+        # Polls of several partitions that have not been taken whole: how many elements came before, and up to their ends.
+        self._returned: deque[tuple[int, int, Returned]] = deque()
 
     @property
-    def place(self) -> tuple[object, int] | None:
-        """A position at which another source can begin, and how many elements behind it have been taken; None if there is none."""
+    def place(self) -> Place | None:
+        """Where another source can begin; None if there is no such place."""
         if self._place is None or self._place[0] is None:
             return None
-        return self._place[0], self._taken - self._place[1]
+        while self._returned and self._returned[0][1] <= self._taken:
+            self._returned.popleft()
+        if not self._returned:
+            return Place(self._place[0], self._taken - self._place[1])
+        start, _, returned = self._returned[0]
+        for _, _, later in islice(self._returned, 1, None):
+            returned = returned.followed_by(later)
+        return Place(returned.before, self._taken - start, returned.numbers)
 
     @property
     def idle(self) -> bool:
@@ -84,6 +106,8 @@ class _MergedSource:
         self.had_nothing = not len(batch)
         behind = bool(getattr(self._source, "behind", False))
         self.caught_up = self.had_nothing and not behind and (self.partitions is None or self.partitions.caught_up)
+        if self._resumes and self.partitions is not None and len(batch) and (found := self.partitions.returned):
+            self._returned.append((self._polled, self._polled + len(batch), found))
         self._polled += len(batch)
         if self._positions and self._positions[-1][0] == self._polled:
             self._positions.pop()
@@ -152,8 +176,9 @@ class TimeMerge:
         self.parted = parted
         self.parting = False
         self.before: dict[int, int] = {}
+        self.places_before: list[Place | None] = []
 
-    def places(self) -> list[tuple[object, int] | None]:
+    def places(self) -> list[Place | None]:
         """Of each source, how far its elements have been returned; see `_MergedSource.place`."""
         return [source.place for source in self._sources]
 
@@ -198,6 +223,7 @@ class TimeMerge:
             self.parted = self.parted or (self.parting and any(source.live for source in unfinished))
             self.before = self.frontiers()
             self._ask(unfinished)
+            self.places_before = self.places()
             merged = self._merge(None if self.parted and self.parting else self._frontier())
             if len(merged) or any(source.had_nothing for source in unfinished):
                 yield merged

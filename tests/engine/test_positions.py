@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.engine.engine import Engine
 from cqels_py.errors import RunError
+from cqels_py.sources.partitions import Partition, PartitionMerge, Returned
 from cqels_py.sources.protocol import Opening, Source
 from tests.engine.test_engine import OTHER, PREFIX, STREAM, texts
 
@@ -55,21 +57,87 @@ class Queue:
     def close(self) -> None: ...
 
 
+class Topic:
+    """A topic of three partitions, which each reading finds at other paces."""
+
+    resumes = True
+    idle = caught_up = False
+
+    def __init__(self, messages: list[tuple[int, str, int]], random: Random) -> None:
+        self._partitions = [messages[start::3] for start in range(3)]
+        self._random = random
+
+    def open(self, opening: Opening) -> Source:
+        begin: Any = opening.position or [(number, 0, 0) for number in range(3)]
+
+        def decode(bodies: Sequence[bytes], arrived: Sequence[int], offsets: Sequence[int]) -> ElementBatch:
+            found = [json.loads(body) for body in bodies]
+            return opening.elements((time, [texts(subject, value)]) for time, subject, value in found)
+
+        self._merge = PartitionMerge(
+            [Partition(number, offset, decode, skip=taken) for number, offset, taken in begin], 1000.0, lambda: 0.0
+        )
+        return self
+
+    def poll(self) -> ElementBatch | None:
+        for each, messages in zip(self._merge.partitions.values(), self._partitions, strict=True):
+            found = messages[each.next : each.next + self._random.randrange(4)]
+            offsets = range(each.next, each.next + len(found))
+            each.put(
+                [json.dumps(one).encode() for one in found], [0] * len(found), offsets, each.next + len(found), 0.0
+            )
+        batch = self._merge.take()
+        ended = all(
+            each.next == len(own) for each, own in zip(self._merge.partitions.values(), self._partitions, strict=True)
+        )
+        if ended:
+            # Nobody waits for what cannot come.
+            for each in self._merge.partitions.values():
+                each.greatest = max(each.greatest, 1_000) if each.is_empty else each.greatest
+        return (
+            None
+            if ended and not len(batch) and all(each.is_empty for each in self._merge.partitions.values())
+            else batch
+        )
+
+    @property
+    def returned(self) -> Returned | None:
+        return self._merge.returned
+
+    def advance(self, time: int) -> None:
+        self._merge.advance(time)
+
+    def holds_before(self, time: int) -> bool:
+        return self._merge.holds_before(time)
+
+    def live_ids(self) -> Iterable[Ids]:
+        return self._merge.live_ids()
+
+    def position(self) -> object:
+        return self._merge.position()
+
+    def commit(self, position: object) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Stop(Exception):
     """The process ends here."""
 
 
+@pytest.mark.parametrize("kind", ["queue", "partitions"])
 @pytest.mark.parametrize("seed", range(12))
-def test_each_element_is_taken_in_once(seed: int, tmp_path: Path) -> None:
+def test_each_element_is_taken_in_once(seed: int, kind: str, tmp_path: Path) -> None:
     """It stops between two parts, and between an element's record and that of the position."""
     random = Random(seed)
     times = sorted(random.sample(range(200), 60))
     messages = [[(time, random.choice("ab"), time) for time in times[start::2]] for start in (0, 1)]
 
-    def sources() -> dict[str, Queue]:
-        return {
-            iri: Queue(each, lambda: random.randrange(4)) for iri, each in zip((STREAM, OTHER), messages, strict=True)
-        }
+    def sources() -> dict[str, Any]:
+        by_stream = zip((STREAM, OTHER), messages, strict=True)
+        if kind == "partitions":
+            return {iri: Topic(each, random) for iri, each in by_stream}
+        return {iri: Queue(each, lambda: random.randrange(4)) for iri, each in by_stream}
 
     found: dict[int, Any] = {}
     whole: dict[int, Any] = {}
@@ -113,6 +181,37 @@ def test_each_element_is_taken_in_once(seed: int, tmp_path: Path) -> None:
             engine.close()
     assert engine.statistics.elements == 60
     assert found == whole
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_elements_of_one_time_in_several_partitions_are_taken_in_once(seed: int, tmp_path: Path) -> None:
+    """The next reading may return them in another order."""
+    random = Random(seed)
+    messages = [(number // 12, "a", number) for number in range(60)]
+    found: dict[int, str] = {}
+    for _ in range(200):
+        engine = Engine(checkpoint=tmp_path, batch=random.choice([None, 1, 3]))
+        query = engine.register(PREFIX + "SELECT ?v { STREAM :s [RANGE 1us] { ?s :v ?v } }", name="q")
+        query.subscribe(lambda result: found.update({result.number: str(result.bindings["v"])}))
+        left = random.randrange(1, 6)
+        inputs: Any = engine._inputs
+        elements = inputs.elements
+
+        def stop(batch: Any, *, read: bool) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Stop
+            elements(batch, read=read)  # noqa: B023
+
+        inputs.elements = stop
+        try:
+            engine.run({STREAM: Topic(messages, random)})
+            break
+        except Stop:
+            engine.close()
+    assert engine.statistics.elements == 60
+    assert sorted(found.values(), key=int) == [str(number) for number in range(60)]
 
 
 def test_a_source_that_cannot_be_read_at_its_position_is_refused(tmp_path: Path) -> None:

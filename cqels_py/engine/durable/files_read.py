@@ -10,6 +10,8 @@ from typing import Any
 
 from cqels_py.connections.location import Location
 from cqels_py.errors import UsageError
+from cqels_py.sources.partitions import position_behind
+from cqels_py.sources.time_merge import Place
 from cqels_py.sources.urls import SOURCES
 
 
@@ -56,7 +58,8 @@ class FilesRead:
     def taken(self, stream: str) -> int:
         """How many elements of the stream's file have been taken in, or behind its source's position."""
         if (place := self.places.get(self.live.get(stream, ""))) is not None:
-            return int(place[1])
+            # Otherwise the position is told behind them.
+            return 0 if place[2:] and place[2] else int(place[1])
         return next((self.positions.get(f"{iri} {path}", 0) for iri, path, _ in self.last if iri == stream), 0)
 
     def count(self, stream: str, elements: int) -> None:
@@ -71,17 +74,21 @@ class FilesRead:
     def position(self, stream: str) -> object:
         """The position at which the stream's source is to begin; None if it has none."""
         place = self.places.get(self.live.get(stream, ""))
-        return None if place is None else place[0]
+        if place is None:
+            return None
+        position, taken, *numbers = place
+        # Logs of earlier versions have no numbers of partitions.
+        return position_behind(position, numbers[0][:taken]) if numbers and numbers[0] else position
 
-    def news(self, places: Mapping[str, tuple[object, int]]) -> dict[str, list[Any]]:
+    def news(self, places: Mapping[str, Place]) -> dict[str, list[Any]]:
         """Where sources have got to, as plain data, of those that are not known to be there."""
         found = {self.live[iri]: _plain(place) for iri, place in places.items() if iri in self.live}
         return {key: place for key, place in found.items() if self.places.get(key) != place}
 
 
-def _plain(place: tuple[object, int]) -> list[Any]:
+def _plain(place: Place) -> list[Any]:
     """The place as it comes back from JSON."""
-    found: list[Any] = json.loads(json.dumps(place))
+    found: list[Any] = json.loads(json.dumps([place.position, place.taken, place.numbers]))
     return found
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cqels_py.engine.durable.joining import Joining
     from cqels_py.engine.durable.registration import Registration
     from cqels_py.engine.query import Query
+    from cqels_py.sources.time_merge import Place
 
 
 class Inputs:
@@ -43,7 +44,7 @@ class Inputs:
         """Where the source of a stream is to begin; None: by itself."""
         return None
 
-    def reached(self, places: Mapping[str, tuple[object, int]]) -> None:
+    def reached(self, places: Mapping[str, Place]) -> None:
         """The sources of streams have got to these positions, and so many elements behind them."""
 
     def elements(self, batch: ElementBatch, *, read: bool) -> None:

@@ -45,6 +45,7 @@ from cqels_py.state.named_values import NamedValues
 
 if TYPE_CHECKING:
     from cqels_py.engine.engine import Engine
+    from cqels_py.sources.time_merge import Place
 
 SYNC, BATCH, OFF = "sync", "batch", "off"
 """When a call answers: when its input is durable; likewise, but one sync serves the calls of 2 ms; at once."""
@@ -159,7 +160,7 @@ class LoggedInputs(Inputs):
     def position_of(self, stream: str) -> object:
         return self._state.files.position(stream)
 
-    def reached(self, places: Mapping[str, tuple[object, int]]) -> None:
+    def reached(self, places: Mapping[str, Place]) -> None:
         # Those that are read again up to where they were have not got further.
         numbers = self._engine._registry.streams.numbers
         ahead = {iri: place for iri, place in places.items() if not self._left.get(numbers.get(iri, -1))}
