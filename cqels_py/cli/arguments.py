@@ -6,15 +6,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from cqels_py.connections.sizes import bytes_of
 from cqels_py.connections.tables import is_table
 from cqels_py.errors import QueryError, UsageError
 from cqels_py.validation import instead
 
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*')
-
-
-_UNITS = {"": 1, "b": 1, **{f"{u}{i}b": (1024 if i else 1000) ** n for n, u in enumerate("kmgt", 1) for i in ("", "i")}}
-_SIZE = re.compile(r"(\d{1,15})\s*((?i:[kmgt]i?b|b)?)", re.ASCII)
 
 _EXPECTED = {
     "--stream": "IRI=SOURCE, such as http://example.org/readings=readings.nq",
@@ -48,9 +45,8 @@ def durations(option: str, texts: Iterable[str]) -> tuple[int, dict[str, int]]:
 
 def size(option: str, text: str) -> int:
     """`500MB`, `2GiB`, a number of bytes → bytes."""
-    match = _SIZE.fullmatch(text.strip())
-    found: int = 0 if match is None else int(match[1]) * _UNITS[match[2].lower()]
-    if not found:
+    found = bytes_of(text)
+    if found is None:
         raise UsageError(f"{option} {text!r} is not a size; write one like 500MB, 2GiB, or a number of bytes")
     return found
 

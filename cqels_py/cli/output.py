@@ -64,6 +64,10 @@ def choose(asked: str | None, path: Path | None, form: str, variables: Sequence[
     fitting = GRAPHS if form in _OF_TRIPLES else SOLUTIONS
     format_ = asked or by_ending(path)
     if format_ is None and path is not None and path.suffix:
+        if path.suffix.lower() == ".parquet":
+            raise UsageError(
+                f"--output {path}: Parquet files are written by URL, --output parquet:{path.with_suffix('')}"
+            )
         endings = ", ".join(ending for ending, of in _BY_ENDING.items() if of in fitting)
         raise UsageError(
             f"--output {path}: the ending {path.suffix!r} is not known here; known are {endings}, "

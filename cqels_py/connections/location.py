@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
+from cqels_py.connections.sizes import bytes_of
 from cqels_py.errors import QueryError, UsageError
 from cqels_py.parser.times import duration_of
 from cqels_py.suggestions import did_you_mean
@@ -62,6 +63,15 @@ class Options:
             return duration_of(found) / 1_000_000
         except QueryError:
             raise self._wrong(name, "is a duration, such as 5s or PT1M") from None
+
+    def size(self, name: str, default: str) -> int:
+        """A size such as 64MB or 2GiB, in bytes."""
+        found = self.text(name, default)
+        assert found is not None
+        size = bytes_of(found)
+        if size is None:
+            raise self._wrong(name, "is a size, such as 64MB or 2GiB")
+        return size
 
     def rest(self) -> dict[str, str]:
         """Options that have not been asked for: those of a library, which checks them itself."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import MissingExtra
@@ -35,17 +33,12 @@ class TypedResults:
 
     def table(self, batches: Sequence[ResultBatch], shape: Any) -> pa.Table:
         """The results of batches, one row each."""
-        import pyarrow as pa
+        from cqels_py.formats.typed_columns import typed_table
 
-        from cqels_py.formats.typed_columns import INSTANT, typed_columns
-
-        times = _joined([batch.time for batch in batches], np.int64)
-        signs = _joined([batch.sign for batch in batches], np.int8)
-        ids = [_joined([batch.columns[at] for batch in batches], np.int64) for at in range(len(self._variables))]
-        columns, misfits = typed_columns(self._variables, ids, self._dictionary, shape)
+        table, misfits = typed_table(self._variables, batches, self._dictionary, shape)
         for name, count in misfits.items():
             self.misfits[name] = self.misfits.get(name, 0) + count
-        return pa.table({shape.time_column: pa.array(times, INSTANT), shape.sign_column: pa.array(signs), **columns})
+        return table
 
 
 def as_polars(table: pa.Table) -> Any:
@@ -65,10 +58,6 @@ def as_pandas(table: pa.Table) -> Any:
         if column.null_count and column.type in missing:
             frame[name] = column.to_pandas(types_mapper=missing.get)
     return frame
-
-
-def _joined(arrays: Sequence[Any], kind: type) -> Any:
-    return np.concatenate(arrays) if arrays else np.empty(0, kind)
 
 
 def _library(name: str) -> Any:

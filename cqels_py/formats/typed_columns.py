@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cqels_py.batches.elements import Ids
+from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
 from cqels_py.formats.casts import cast_terms
@@ -77,6 +78,19 @@ class TypedShape:
         return cls(time_column, sign_column, types)
 
 
+def typed_table(
+    variables: Sequence[str], batches: Sequence[ResultBatch], dictionary: Dictionary, shape: TypedShape
+) -> tuple[pa.Table, dict[str, int]]:
+    """Results as a table with a row each; and how many values a given type has no place for, by variable."""
+    times = _joined([batch.time for batch in batches], np.int64)
+    signs = _joined([batch.sign for batch in batches], np.int8)
+    ids = [_joined([batch.columns[at] for batch in batches], np.int64) for at in range(len(variables))]
+    columns, misfits = typed_columns(variables, ids, dictionary, shape)
+    return pa.table(
+        {shape.time_column: pa.array(times, INSTANT), shape.sign_column: pa.array(signs), **columns}
+    ), misfits
+
+
 def typed_columns(
     names: Sequence[str], columns: Sequence[Ids], dictionary: Dictionary, shape: TypedShape
 ) -> tuple[dict[str, pa.Array], dict[str, int]]:
@@ -116,6 +130,10 @@ def typed_column(ids: Ids, dictionary: Dictionary, kind: pa.DataType | None = No
         values = cast.take(rows)
         return TypedColumn(values, None, int(np.count_nonzero(ids)) - (len(values) - values.null_count))
     return _by_datatype(terms, rows)
+
+
+def _joined(arrays: Sequence[Any], kind: type) -> Any:
+    return np.concatenate(arrays) if arrays else np.empty(0, kind)
 
 
 def _by_datatype(terms: Terms, rows: pa.Array) -> TypedColumn:

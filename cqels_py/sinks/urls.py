@@ -16,6 +16,7 @@ _BUILT_IN = {
     "mqtt": "cqels_py.sinks.mqtt:mqtt_sink",
     "mqtts": "cqels_py.sinks.mqtt:mqtt_sink",
     "nats": "cqels_py.sinks.nats:nats_sink",
+    "parquet": "cqels_py.sinks.parquet:parquet_sink",
     "postgres": "cqels_py.sinks.postgresql:postgresql_sink",
     "postgresql": "cqels_py.sinks.postgresql:postgresql_sink",
     "sqlite": "cqels_py.sinks.sqlite:sqlite_sink",

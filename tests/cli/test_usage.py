@@ -150,6 +150,7 @@ def test_a_format_that_cannot_hold_the_results(
         ("ASK { " + GOOD_WINDOW + " }", "out.nq", ("nquads", "ASK", "json, csv, tsv")),
         ("CONSTRUCT { ?s ?p ?v } WHERE { " + GOOD_WINDOW + " }", "out.csv", ("csv", "CONSTRUCT", "nquads, turtle")),
         (f"SELECT (?s AS ?time) {{ {GOOD_WINDOW} }}", "out.csv", ("csv cannot hold ?time",)),
+        (QUERY, "out.parquet", ("written by URL, --output parquet:", "/out")),
         (QUERY, "out.json.gz", ("'.gz'", "not known", ".json, .jsonl", "--format of table, json")),
         ("CONSTRUCT { ?s ?p ?v } WHERE { " + GOOD_WINDOW + " }", "out.txt", ("'.txt'", ".nq, ", "nquads, turtle")),
     ],
