@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -175,6 +176,22 @@ def test_the_terms_of_rows_in_memory_are_kept(tmp_path: Path) -> None:
     assert values(tmp_path) == [["http://e/kept"]]
     dictionary.encode(["<http://e/other>"])
     assert dictionary.collect([]) == 2, "closed, it keeps nothing"
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run ends, and no part of a file is left."""
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    dictionary = Dictionary()
+    sink = opened(f"parquet:{tmp_path}/out", dictionary)
+    sink.write(batch(dictionary, [number(1)]))
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunError, match="out: No space left on device"):
+        sink.commit()
+    sink.close()
+    assert names(tmp_path) == []
 
 
 def test_a_query_of_an_engine(tmp_path: Path) -> None:
