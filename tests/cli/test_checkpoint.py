@@ -22,6 +22,7 @@ from cqels_py.cli.main import main
 from cqels_py.engine.durable import registration
 from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, row
 from tests.support.faults import Crash, Faults, crash
+from tests.support.servers import needed_module
 
 PREFIX = "PREFIX : <http://ex.org/> SELECT"
 ONE, TWO = "STREAM :s", "STREAM :t"
@@ -224,6 +225,16 @@ def test_what_could_not_go_on_exactly_is_refused(
     assert finished.status == 2
     assert reason in finished.err
     assert not (tmp_path / "c").exists()
+
+
+def test_frames_that_refer_to_others_are_refused(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
+    needed_module("pyjelly", "jelly")
+    text = f"CONSTRUCT {{ ?s ?p ?v }} WHERE {{ STREAM <{STREAM}> [NOW] {{ ?s ?p ?v }} }}"
+    where = ("-o", tmp_path / "x.jelly", "--checkpoint", tmp_path / "c")
+    finished = cqels("run", "-q", text, "--stream", f"{STREAM}={stream}", *where)
+    assert finished.status == 2
+    assert "writes json, csv, tsv, nquads, trig, turtle, not jelly" in finished.err
+    assert not (tmp_path / "x.jelly").exists()
 
 
 RANDOM = (
