@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
 from typing import Any
 
 from cqels_py.connections.location import Location
@@ -15,6 +16,7 @@ from cqels_py.suggestions import did_you_mean
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//)?")
 
+NOWHERE: Mapping[str, str] = MappingProxyType({})
 Open = Callable[[Location], Any]
 """Makes the connector of a URL; checks its options, but connects to nothing yet."""
 
@@ -23,20 +25,26 @@ class Schemes:
     """The connectors of one kind ("source" or "sink").
 
     `group`: the entry points' group, in which a name is a scheme and its object an `Open`. `built_in`: "module:object" by scheme; a
-    package cannot replace these.
+    package cannot replace these. `elsewhere`: how schemes are used that are none of this kind.
     """
 
-    def __init__(self, kind: str, group: str, built_in: Mapping[str, str]) -> None:
+    def __init__(
+        self, kind: str, group: str, built_in: Mapping[str, str], elsewhere: Mapping[str, str] = NOWHERE
+    ) -> None:
         self._kind = kind
         self._group = group
         self._built_in = dict(built_in)
+        self._elsewhere = elsewhere
 
     def is_url(self, text: str) -> bool:
         """Is it the URL of a connector? Also of one that is not there, if "//" follows the scheme; `file://` is a path."""
         match = _SCHEME.match(text)
         if match is None or match[1].lower() == "file":
             return False
-        return match[2] is not None or match[1].lower() in self._built_in or match[1].lower() in _found(self._group)
+        scheme = match[1].lower()
+        return match[2] is not None or any(
+            scheme in known for known in (self._built_in, self._elsewhere, _found(self._group))
+        )
 
     def connector(self, url: str) -> Any:
         """The connector of a URL. UsageError for an unknown scheme or a wrong option, MissingExtra for a missing package."""
@@ -57,6 +65,8 @@ class Schemes:
         return sorted({*self._built_in, *_found(self._group)})
 
     def _unknown(self, location: Location) -> UsageError:
+        if (use := self._elsewhere.get(location.scheme)) is not None:
+            return UsageError(f"{location.shown} is no {self._kind}: {use}")
         known = self.known()
         shown = ", ".join(f"{scheme}:" for scheme in known)
         article = (

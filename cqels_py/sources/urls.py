@@ -21,7 +21,9 @@ _BUILT_IN = {
     "wss": "cqels_py.sources.websocket:websocket_source",
 }
 
-SOURCES: Final = Schemes("source", "cqels_py.sources", _BUILT_IN)
+_TABLE = "a table is static data (--static, static=), read again with refresh=, or an output"
+_TABLES = dict.fromkeys(("sqlite", "duckdb", "postgresql", "postgres"), _TABLE)
+SOURCES: Final = Schemes("source", "cqels_py.sources", _BUILT_IN, _TABLES)
 
 
 def source_of(url: str) -> Connector:

@@ -120,6 +120,7 @@ def cqels_command() -> Any:
     [
         ("mailbx:x.db", r"there is no file mailbx:x.db"),
         ("mailbx://x.db", r"no connector for mailbx:// as a source.*did you mean mailbox"),
+        ("sqlite:x.db#rooms", r"sqlite:x.db#rooms is no source: a table is static data"),
         ("mailbox:x.db?tabel=a", r"there is no option 'tabel'; there are table; did you mean table"),
         ("mailbox:x.db?table=a&table=b", r"the option 'table' is given twice"),
         ("mailbox:${NO_SUCH_VARIABLE}", r"the environment has no variable NO_SUCH_VARIABLE"),
