@@ -45,6 +45,7 @@ class RunCheckpoint:
         assert job.checkpoint is not None
         assert job.output is not None
         self._output = job.output
+        self._files = [job.output, *([] if job.rejects is None else [job.rejects])]
         self._every = job.every / 1_000_000
         cleanup.enter_context(locked(job.checkpoint))
         self._snapshots = Snapshots(LocalStore(job.checkpoint))
@@ -66,7 +67,8 @@ class RunCheckpoint:
         """Save the state before the first result of a new run."""
         if self.restored is None:
             save()
-            durable_files.sync_entries(self._output.absolute().parent)
+            for file in self._files:
+                durable_files.sync_entries(file.absolute().parent)
         # The arrays have been copied into the engine.
         self.restored = None
         self._due = time.monotonic() + self._every
@@ -213,8 +215,7 @@ def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
         f"writes {', '.join(_CUT)}, not {job.format}; choose one of these with --format",
     )
     yield job.limit is not None, "cannot count results for --limit across runs; leave one of them out"
-    yield job.rejects is not None, "cannot continue the file of --rejects; leave one of them out"
-    yield job.on_error == "skip", "cannot tell skipped input from one run to the next; leave --on-error skip out"
+    yield from _refusals_of_rejects(job)
     yield job.threads == 2, "reads with one thread; leave --threads 2 out"
     tables = any(map(is_table, [*job.static, *job.static_graphs.values()]))
     yield tables, "cannot tell whether a table of --static has changed; use a program with Engine(checkpoint=)"
@@ -223,6 +224,25 @@ def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
         yield not known, f"is for files, pipes, standard input and URLs, and not for {source}"
         anew = SOURCES.is_url(source) and getattr(source_of(source), "begins_anew", False)
         yield anew, f"would read {source} from its beginning after a restart; add position=FILE to it"
+
+
+def _refusals_of_rejects(job: Job) -> Iterator[tuple[bool, str]]:
+    if job.rejects is not None:
+        if job.sink is not None:
+            sink = Location.of(job.sink).shown
+            yield (
+                True,
+                f"cannot tell which results {sink} has refused before, for --rejects; leave it out, or name a file as --output",
+            )
+        special = job.rejects.exists() and not job.rejects.is_file()
+        yield special, f"needs a file for --rejects that can be cut, and {job.rejects} is no regular file; name a file"
+    if job.on_error == "skip":
+        for source in filter(SOURCES.is_url, job.streams.values()):
+            yield (
+                True,
+                f"cannot tell whether malformed input of {Location.of(source).shown} has come before; leave --on-error skip out, or "
+                "read files, a pipe or standard input",
+            )
 
 
 def _identity(job: Job) -> Iterator[tuple[str, str]]:
@@ -237,6 +257,11 @@ def _identity(job: Job) -> Iterator[tuple[str, str]]:
         yield option, json.dumps([(iri, _digest(Path(path))) for iri, path in files.items()])
     yield "--lateness", f"{job.lateness} {sorted(job.lateness_of.items())}"
     yield "--output", _without_secrets(job.sink) if job.output is None else str(job.output.resolve())
+    # Checkpoints of earlier versions, which had neither, have no names of these.
+    if job.rejects is not None:
+        yield "--rejects", str(job.rejects.resolve())
+    if job.on_error == "skip":
+        yield "--on-error", job.on_error
     if job.clock == "wall":
         yield "--clock", f"wall, {job.clock_delay} microseconds behind"
     for option in (

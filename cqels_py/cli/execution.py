@@ -386,6 +386,7 @@ def _register(
     from cqels_py.engine import saved_run
     from cqels_py.engine.engine import Engine
 
+    over_files = job.checkpoint is not None and logged is None
     engine = Engine(
         lateness=job.lateness,
         lateness_of=job.lateness_of,
@@ -394,7 +395,7 @@ def _register(
         batch=job.batch,
         blank_nodes=job.blank_nodes,
         contexts=job.contexts,
-        rejects=job.rejects,
+        rejects=None if over_files else job.rejects,
         ahead=job.ahead,
         flush_after=job.flush_after,
         clock=job.clock,
@@ -406,8 +407,10 @@ def _register(
     )
     # What its sources have kept so far is not late.
     saved_run.expect_run(engine)
-    if job.checkpoint is not None and logged is None:
+    if over_files:
         saved_run.process_at_once(engine)
+        if job.rejects is not None:
+            saved_run.begin_rejects(engine, job.rejects, restored)
     if restored is not None:
         saved_run.restore_engine(engine, restored)
     query = engine.register(

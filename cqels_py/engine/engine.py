@@ -202,6 +202,7 @@ class Engine:
             idle=duration(idle, "idle"),
             max_state=max_state,
             clock_of=by_iri(clock_of or {}, "clock_of", "clock"),
+            rejects=rejects,
             lateness_of={
                 iri: duration(each, f"lateness_of <{iri}>")
                 for iri, each in by_iri(lateness_of or {}, "lateness_of", "microseconds").items()
@@ -240,8 +241,8 @@ class Engine:
         )
         self._counters = self._runner.counters
         self._registry = Registry(self.dictionary)
-        self._runner.rejects = kept = Rejects(rejects, self._counters, self.dictionary, self._registry.stream)
-        self._reports = EngineReports(options, self._counters, kept)
+        self._runner.rejects = self._rejects = Rejects(self._counters, self.dictionary, self._registry.stream)
+        self._reports = EngineReports(options, self._counters, self._rejects)
         self._queries = self._registry.queries
         self._refresh = StaticRefresh(self._static_data, self._replace_static)
         # Also those that are no longer registered: their last results may not have been taken.
@@ -262,12 +263,15 @@ class Engine:
             "blank_nodes": blank_nodes,
             "max_text": max_text,
         }
-        if checkpoint is not None and rejects is not None:
+        if checkpoint is None and rejects is not None:
+            self._rejects.begin(rejects)
+        elif isinstance(checkpoint, str | Path) and rejects is not None:
             raise UsageError(
                 "rejects is a file that is written anew, and an engine with a checkpoint goes on: leave one out"
             )
         self._inputs = opened(self, checkpoint, durable, decisive)
         self._pending.inputs_kept = self._inputs.sync
+        self._reports.left_out = self._inputs.left_out
         self._inputs.begin()
         self._clock_thread = None if self._clock is None else ClockThread(self)
         use(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -44,6 +45,7 @@ class Options:
     idle: int = IDLE
     max_state: int | None = None
     lateness_of: Mapping[str, int] = field(default_factory=dict)
+    rejects: str | os.PathLike[str] | None = None
     clock_of: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements
+from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, RefusedResult, RunError, UsageError
 from cqels_py.formats.statements import statements
@@ -21,6 +23,8 @@ from cqels_py.runners.statistics import Counters
 MALFORMED, SPLIT, REFUSED = "malformed", "split element", "refused"
 
 RejectsFile = str | os.PathLike[str]
+Record = dict[str, Any]
+"""A line of the file."""
 
 
 class Rejects:
@@ -34,42 +38,65 @@ class Rejects:
     (its name or null), number, reason, message and result. A line is in the file as soon as it is written.
     """
 
-    def __init__(
-        self, path: RejectsFile | None, counters: Counters, dictionary: Dictionary, name_of: Callable[[int], str]
-    ) -> None:
+    def __init__(self, counters: Counters, dictionary: Dictionary, name_of: Callable[[int], str]) -> None:
         self._counters = counters
         self._dictionary = dictionary
         self._name_of = name_of
-        self._path = path
+        self._path: RejectsFile | None = None
+        self._file: IO[str] | None = None
         self._dropped: deque[dict[str, Any]] = deque()
+
+    def begin(self, path: RejectsFile, length: int = 0) -> None:
+        """Write them to this file, behind so many bytes, to which it is cut.
+
+        StorageError if it has fewer, UsageError if it cannot be written.
+        """
         try:
-            self._file = None if path is None else Path(path).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115
+            file = Path(path).open("a", encoding="utf-8", buffering=1)  # noqa: SIM115
         except OSError as error:
             raise UsageError(f"rejects: cannot write to {path}: {error.strerror}") from None
-
-    def malformed(self, error: DataError) -> None:
-        """Count and write malformed input."""
-        self._counters.malformed += 1
-        self._left_out(MALFORMED, error)
-
-    def split(self, error: DataError) -> None:
-        """Count and write triples of an element that was complete before they came."""
-        self._left_out(SPLIT, error)
-
-    def _left_out(self, reason: str, error: DataError) -> None:
-        stream = error.stream or ""
-        self._counters.reject(stream, reason, 1)
-        if self._file is not None:
-            place = None if error.place is None else str(error.place)
-            self._write(
-                {
-                    "stream": stream,
-                    "position": place,
-                    "reason": reason,
-                    "message": error.message,
-                    "element": error.element,
-                }
+        self._path, self._file = path, file
+        size = self._size()
+        if size < length:
+            raise StorageError(
+                f"rejects: {path} has {size} bytes, where the checkpoint has written {length}. To start again, remove the folder of "
+                "the checkpoint"
             )
+        if size > length:
+            file.truncate(length)
+
+    def sync(self) -> int:
+        """Write what was dropped so far, and make the file durable; returns its length in bytes, 0 if there is none."""
+        self.write_dropped()
+        size = self._size()
+        if size:
+            assert self._file is not None
+            os.fsync(self._file.fileno())
+        return size
+
+    def _size(self) -> int:
+        """The bytes of the file; 0 for none, and for a pipe or a device."""
+        found = None if self._file is None else os.fstat(self._file.fileno())
+        return 0 if found is None or not stat.S_ISREG(found.st_mode) else found.st_size
+
+    def left_out(self, reason: str, error: DataError) -> Record:
+        """Count and write malformed input, or triples of an element that was complete before they came; returns the line."""
+        record: Record = {
+            "stream": error.stream or "",
+            "position": None if error.place is None else str(error.place),
+            "reason": reason,
+            "message": error.message,
+            "element": error.element,
+        }
+        self.add(record)
+        return record
+
+    def add(self, record: Record) -> None:
+        """Count and write input that an earlier process has left out."""
+        self._counters.malformed += record["reason"] == MALFORMED
+        self._counters.reject(record["stream"], record["reason"], 1)
+        if self._file is not None:
+            self._write(record)
 
     def refused(self, query: str | None, error: RefusedResult) -> None:
         """Write a result that the other side of a sink refuses."""
@@ -105,16 +132,18 @@ class Rejects:
             )
 
     def write_dropped(self) -> None:
-        """Write the elements that were dropped in the steps so far."""
-        while self._dropped:
-            self._write(self._dropped.popleft())
+        """Write the elements that were dropped in the steps so far, in their order, however they came in batches."""
+        if self._dropped:
+            dropped = [self._dropped.popleft() for _ in range(len(self._dropped))]
+            for record in sorted(dropped, key=lambda each: int(each["position"])):
+                self._write(record)
 
     def close(self) -> None:
         """Nothing more follows."""
         if self._file is not None:
             self._file.close()
 
-    def _write(self, record: dict[str, Any]) -> None:
+    def _write(self, record: Record) -> None:
         assert self._file is not None
         try:
             self._file.write(json.dumps(record) + "\n")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from cqels_py.engine.options import Options
-from cqels_py.engine.rejects import Rejects
+from cqels_py.engine.rejects import MALFORMED, SPLIT, Record, Rejects
 from cqels_py.errors import CqelsError, DataError, RefusedResult, RunError
 from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import Plan
@@ -92,6 +92,10 @@ class EngineReports:
         # Streams whose times seem to be meant in another unit.
         self._asked: list[str] = []
         self._jumped: list[str] = []
+        self.known: dict[str, int] = {}
+        """By stream, how many malformed pieces of a file that is read again have been told by an earlier process."""
+        self.left_out: Callable[[Record], object] = lambda record: None
+        """Is called with input that is left out."""
 
     def warn(self, plan: Plan) -> None:
         """The warnings of a query, to the logger, unless reports go elsewhere."""
@@ -159,7 +163,9 @@ class EngineReports:
             return
         if self._options.on_error == "skip":
             for error in errors:
-                self._rejects.malformed(error)
+                if self._is_known(error):
+                    continue
+                self.left_out(self._rejects.left_out(MALFORMED, error))
                 self.report(error)
             return
         raised, *others = errors if beside is None else (beside, *errors)
@@ -168,9 +174,17 @@ class EngineReports:
         if beside is None:
             raise raised
 
+    def _is_known(self, error: DataError) -> bool:
+        """Has an earlier process told it? Pushed elements, which have no place, are new."""
+        stream = error.stream or ""
+        if error.place is None or not self.known.get(stream):
+            return False
+        self.known[stream] -= 1
+        return True
+
     def split(self, error: DataError) -> None:
         """Count and report triples of an element that was complete before they came."""
-        self._rejects.split(error)
+        self.left_out(self._rejects.left_out(SPLIT, error))
         self.report(error)
 
     def subscriber_failed(self, error: RunError) -> None:

@@ -9,6 +9,7 @@ from uuid import uuid4
 import numpy as np
 
 from cqels_py.engine.durable.files_read import FilesRead
+from cqels_py.engine.rejects import MALFORMED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from cqels_py.batches.elements import ElementBatch
     from cqels_py.engine.durable.registration import Registration
     from cqels_py.engine.query import Query
+    from cqels_py.engine.rejects import Record
 
 
 @dataclass(slots=True)
@@ -57,6 +59,11 @@ class DurableState:
         del self.steps_before[query], self.ordinals[query]
         self.unclaimed.pop(registration.key, None)
         self.connections = [pair for pair in self.connections if pair[0] is not query]
+
+    def count_left_out(self, record: Record) -> None:
+        """Input is left out; what was pushed has no position."""
+        if record["reason"] == MALFORMED and record["position"] is not None and self.files.running:
+            self.files.count_malformed(record["stream"])
 
     def count_read(self, batch: ElementBatch, streams: Sequence[str]) -> None:
         """Elements of a run's sources are taken in. `streams`: their IRIs, by number."""

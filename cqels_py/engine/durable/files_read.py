@@ -21,7 +21,8 @@ class FilesRead:
 
     `last`: those of the last run, as [stream, file, bytes]; `documents`: the last number of a document before it. `running`: it has
     not come to the ends of its sources. `live`: its sources that are no files, by stream; `places`: of those that can begin at a
-    position, where that is and how many elements behind it have been taken in, by "stream source".
+    position, where that is and how many elements behind it have been taken in, by "stream source". `malformed`: how many pieces of
+    each file have been left out, by "stream file".
     """
 
     positions: dict[str, int] = field(default_factory=dict)
@@ -30,6 +31,7 @@ class FilesRead:
     running: bool = False
     live: dict[str, str] = field(default_factory=dict)
     places: dict[str, list[Any]] = field(default_factory=dict)
+    malformed: dict[str, int] = field(default_factory=dict)
 
     def begun(self, sources: Mapping[str, object], documents: int) -> dict[str, Any]:
         """A run of these sources. UsageError for a file that has become shorter since it was begun."""
@@ -70,6 +72,17 @@ class FilesRead:
             if iri == stream:
                 key = f"{iri} {path}"
                 self.positions[key] = self.positions.get(key, 0) + elements
+
+    def count_malformed(self, stream: str) -> None:
+        """A piece of a stream's file is left out."""
+        for iri, path, _ in self.last:
+            if iri == stream:
+                key = f"{iri} {path}"
+                self.malformed[key] = self.malformed.get(key, 0) + 1
+
+    def known_malformed(self) -> dict[str, int]:
+        """How many pieces have been left out of the file of each stream."""
+        return {iri: self.malformed.get(f"{iri} {path}", 0) for iri, path, _ in self.last}
 
     def position(self, stream: str) -> object:
         """The position at which the stream's source is to begin; None if it has none."""

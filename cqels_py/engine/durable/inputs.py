@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cqels_py.engine.durable.joining import Joining
     from cqels_py.engine.durable.registration import Registration
     from cqels_py.engine.query import Query
+    from cqels_py.engine.rejects import Record
     from cqels_py.sources.time_merge import Place
 
 
@@ -64,6 +65,9 @@ class Inputs:
 
     def finished(self, until: int | None, *, ended: bool) -> None:
         """The sources have ended; see `LocalRunner.finish`. `ended`: nothing can follow."""
+
+    def left_out(self, record: Record) -> None:
+        """Input that is left out, because it is malformed or came too late for its element."""
 
     def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
         """A query with its static data. UnsupportedQuery for answers of SERVICE with blank nodes."""

@@ -40,6 +40,7 @@ from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.restoring import Restoring
 from cqels_py.engine.durable.saved_state import COMPANION, HEADER, copied, state_of
 from cqels_py.engine.query import Query
+from cqels_py.engine.rejects import Record
 from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.state.named_values import NamedValues
 
@@ -139,12 +140,14 @@ class LoggedInputs(Inputs):
         self._left = {self._engine._registry.streams.number(iri): self._state.files.taken(iri) for iri in again}
         # Blank nodes of files that are opened again are those of the first time.
         dictionary.number_documents_after(run["documents"])
+        self._engine._reports.known = self._state.files.known_malformed()
         try:
             yield
             self._append(Kind.RAN, b"")
             self._state.files.end()
         finally:
             self._left = {}
+            self._engine._reports.known = {}
             dictionary.number_documents_after(max(before, dictionary.documents))
 
     def unread(self, batch: ElementBatch) -> ElementBatch:
@@ -199,6 +202,12 @@ class LoggedInputs(Inputs):
 
     def finished(self, until: int | None, *, ended: bool) -> None:
         self._append(Kind.FINISH, json.dumps({"until": until, "ended": ended}).encode())
+
+    def left_out(self, record: Record) -> None:
+        # Not by `_append`: it comes in the middle of reading, and decides about no step.
+        head = HEAD.pack(*self._state.scopes, self._state.now)
+        self._log.append(Kind.LEFT_OUT, head, json.dumps(record).encode())
+        self._state.count_left_out(record)
 
     def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
         if self._joining is None:
@@ -360,11 +369,17 @@ class LoggedInputs(Inputs):
         state = self._snapshots.load()
         for message in self._snapshots.damaged:
             self._engine._reports.report(StorageError(f"{self._folder}: {message}; the one before it is"))
+        rejects = self._engine._options.rejects
         if state is None:
+            if rejects is not None:
+                self._engine._rejects.begin(rejects)
             self._save(0, self._current())
             self._log.begin(0)
             return
-        self._check_options(json.loads(json.loads(str(state[HEADER]["json"]))["options"]))
+        header = json.loads(str(state[HEADER]["json"]))
+        self._check_options(json.loads(header["options"]))
+        if rejects is not None:
+            self._engine._rejects.begin(rejects, header.get("rejects", 0))
         if self._companion is not None:
             self._companion.restored = state[COMPANION]
         restoring = Restoring(self._engine, self._state, self._folder)

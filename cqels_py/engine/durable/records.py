@@ -40,6 +40,7 @@ class Kind(IntEnum):
     BACKFILL = 15
     JOINED = 16
     PLACES = 17
+    LEFT_OUT = 18
 
 
 STEPS = (

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cqels_py.runners.running import RunningQuery
 
 
-_OF_JOINING = (Kind.BACKFILL, Kind.JOINED, Kind.UNREGISTER)
+_OF_JOINING = (Kind.BACKFILL, Kind.JOINED, Kind.UNREGISTER, Kind.LEFT_OUT)
 """Kinds that follow while a query is joining; another thread may remove one meanwhile."""
 
 
@@ -110,11 +110,16 @@ class Restoring:
         self._take(record.kind, memoryview(record.content)[HEAD.size :])
         if record.kind == Kind.JOIN and self._joins is not None:
             self._joins.before = before
+        engine._rejects.write_dropped()
         engine._deliver(engine._pending.take())
 
     def _take(self, kind: int, content: memoryview) -> None:
         engine, durable = self._engine, self._durable
         match kind:
+            case Kind.LEFT_OUT:
+                record = json.loads(bytes(content))
+                engine._rejects.add(record)
+                durable.count_left_out(record)
             case Kind.RUN:
                 durable.files.begin(json.loads(bytes(content)))
             case Kind.PLACES:

@@ -47,6 +47,7 @@ def state_of(
         "steps_before": [durable.steps_before[query] for query in queries],
         "scans": [scans.index(each) for each in scans],
         "files": asdict(durable.files),
+        "rejects": engine._rejects.sync(),
         "connections": [[queries.index(query), stream] for query, stream in durable.connections],
     }
     state: dict[str, NamedValues] = {HEADER: {"json": json.dumps(header)}}
