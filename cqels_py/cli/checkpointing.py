@@ -128,14 +128,15 @@ class LoggedRun:
         self.companion = Companion(job.checkpoint, dict(_identity(job)), self._state)
 
     def restored(self) -> Written | None:
-        """How far a file of output was that goes on; None for a new one, and for a URL. Exit if the run has ended."""
+        """How far an output was that goes on; None for a new one. Exit if the run has ended."""
         found = self.companion.restored
         if found is not None and found["finished"]:
             raise _ended(self.companion.folder, self._results)
         former = Written() if found is None else Written.of(found)
-        if former == Written() or self._output is None:
+        if former == Written():
             return None
-        _check_output(self._output, former.length)
+        if self._output is not None:
+            _check_output(self._output, former.length)
         return former
 
     def begin(self, written: Callable[[], Written], save: Callable[[], None]) -> None:
@@ -214,7 +215,6 @@ def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
         job.sink is None and job.format not in _CUT,
         f"writes {', '.join(_CUT)}, not {job.format}; choose one of these with --format",
     )
-    yield job.limit is not None, "cannot count results for --limit across runs; leave one of them out"
     yield from _refusals_of_rejects(job)
     yield job.threads == 2, "reads with one thread; leave --threads 2 out"
     tables = any(map(is_table, [*job.static, *job.static_graphs.values()]))
@@ -257,7 +257,9 @@ def _identity(job: Job) -> Iterator[tuple[str, str]]:
         yield option, json.dumps([(iri, _digest(Path(path))) for iri, path in files.items()])
     yield "--lateness", f"{job.lateness} {sorted(job.lateness_of.items())}"
     yield "--output", _without_secrets(job.sink) if job.output is None else str(job.output.resolve())
-    # Checkpoints of earlier versions, which had neither, have no names of these.
+    # Checkpoints of earlier versions, which had none of them, have no names of these.
+    if job.limit is not None:
+        yield "--limit", str(job.limit)
     if job.rejects is not None:
         yield "--rejects", str(job.rejects.resolve())
     if job.on_error == "skip":

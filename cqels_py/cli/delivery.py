@@ -20,22 +20,23 @@ class LimitedSink:
 
     def __init__(self, sink: Sink, limit: int | None, stop: Callable[[], object]) -> None:
         self._sink = sink
-        self._left = limit
+        self.left = limit
+        """How many may still be written."""
         self._stop = stop
 
     @property
     def full(self) -> bool:
         """Has it written as many as it may?"""
-        return self._left is not None and self._left <= 0
+        return self.left is not None and self.left <= 0
 
     def write(self, batch: ResultBatch) -> None:
-        if self._left is None:
+        if self.left is None:
             self._sink.write(batch)
             return
-        if self._left > 0:
-            self._sink.write(_first(batch, self._left))
-            self._left -= len(batch)
-            if self._left <= 0:
+        if self.left > 0:
+            self._sink.write(_first(batch, self.left))
+            self.left -= len(batch)
+            if self.left <= 0:
                 # A run that is stopped does not call flush.
                 self.flush()
                 self._stop()

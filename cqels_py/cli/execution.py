@@ -107,21 +107,22 @@ class Execution:
         plan = self._run.plan
         for warning in plan.warnings:
             failures.say(f"warning: {warning}")
+        former = self._former
         if connector is not None:
             assert isinstance(self._run, LocalRun)
             self._writer = output.open_url(connector, self._run.query, self._run.dictionary, cleanup)
         else:
             assert format_ is not None
             self._writer = output.open_writer(
-                format_, job.output, job.title, self._run.dictionary, plan, cleanup, self._former
+                format_, job.output, job.title, self._run.dictionary, plan, cleanup, former
             )
+        self._sink = LimitedSink(self._writer, job.limit if former is None else former.left, self._run.stop)
         if self._logged is not None:
             self._logged.begin(self._written, self._save)
             if connector is not None and job.sink is not None:
                 from cqels_py.cli.checkpointing import tell_repeats
 
                 tell_repeats(job.sink, connector)
-        self._sink = LimitedSink(self._writer, job.limit, self._run.stop)
         self._commits = Commits(job)
         self._progress = Progress(self._writer.show, held_back=job.speed is not None)
         self._pace = Pace(job.speed) if job.speed else None
@@ -143,11 +144,9 @@ class Execution:
             more["skip"], threads = self._checkpoint.elements, 1
             self._checkpoint.begin(self._save)
         try:
+            self._check_limit()
             self._run.run(sources, time_predicates=times, progress=self._look, threads=threads, **more)
-            if self._checkpoint is not None:
-                self._checkpoint.save(self._written(), self._run.statistics.elements, {}, finished=True)
-            if self._logged is not None:
-                self._save(finished=True)
+            self._save_end()
         except KeyboardInterrupt:
             if self._checkpoint is not None or self._logged is not None:
                 # If the engine is in the middle of a step, the last snapshot counts.
@@ -155,9 +154,20 @@ class Execution:
                     self._save()
             raise
         except LimitReached:
-            pass
+            self._save_end()
         finally:
             self._finish(self._run.statistics)
+
+    def _save_end(self) -> None:
+        """Save that the run has ended."""
+        if self._checkpoint is not None:
+            self._checkpoint.save(self._written(), self._run.statistics.elements, {}, finished=True)
+        if self._logged is not None:
+            self._save(finished=True)
+
+    def _check_limit(self) -> None:
+        if self._sink.full:
+            raise LimitReached
 
     @property
     def _former(self) -> Written | None:
@@ -170,7 +180,7 @@ class Execution:
         """Sync the output; how far it is."""
         from cqels_py.cli import output
 
-        return output.written(self._writer)
+        return replace(output.written(self._writer), left=self._sink.left)
 
     def _save(self, *, finished: bool = False) -> None:
         """Save a snapshot, with the length of the output to which it belongs."""
@@ -188,8 +198,7 @@ class Execution:
         self._run.commit()
 
     def _look(self, statistics: Statistics) -> None:
-        if self._sink.full:
-            raise LimitReached
+        self._check_limit()
         self._progress.update(statistics)
         if self._pace is not None:
             self._pace.wait(statistics.event_time)
@@ -263,7 +272,9 @@ class LocalRun:
         return saved(self._engine, self.query)
 
     def stop(self) -> None:
-        self._engine.unregister(self.query)
+        # The log would say that the query is no more, also for results that are made again.
+        if self._logged is None:
+            self._engine.unregister(self.query)
 
     def details(self) -> str:
         return ""

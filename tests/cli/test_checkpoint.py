@@ -6,6 +6,7 @@ Each operation on the files of a checkpoint is a moment at which a run is cut of
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import subprocess
@@ -111,6 +112,38 @@ def test_graphs_go_on_with_their_numbers_and_blank_nodes(
         assert (tmp_path / f"{at}.{format_}").read_bytes() == whole, at
 
 
+@pytest.mark.parametrize("logged", [False, True])
+def test_a_limit_counts_the_results_of_all_processes(
+    logged: bool, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = QUERIES["join"]
+    if logged:
+        # A pipe that nothing comes from.
+        files.append(tmp_path / "u.nq")
+        os.mkfifo(files[-1])
+        query = query.removesuffix("}") + "MINUS { STREAM :u [RANGE 5s] { ?s :z 1 } } }"
+
+    def run(name: str, *more: str) -> int:
+        if logged:
+            threading.Thread(target=files[-1].write_bytes, args=(b"",), daemon=True).start()
+        return main(command(query, files, tmp_path / f"{name}.json", tmp_path / name, *more))
+
+    assert run("all") == 0
+    faults = Faults(monkeypatch, crash)
+    assert run("whole", "--limit", "9") == 0
+    operations, whole = faults.count, (tmp_path / "whole.json").read_bytes()
+    assert whole.count(b"\n") == 9
+    assert (tmp_path / "all.json").read_bytes().startswith(whole)
+    for at in range(2, operations + 1, 5):
+        faults.count, faults.at = 0, at
+        with pytest.raises(Crash):
+            run(str(at), "--limit", "9")
+        gc.collect()
+        faults.at = -1
+        assert run(str(at), "--limit", "9") == 0
+        assert (tmp_path / f"{at}.json").read_bytes() == whole, at
+
+
 def cut_off(
     files: list[Path], output: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch, at: int = 20
 ) -> list[str]:
@@ -211,7 +244,6 @@ def test_an_output_that_was_removed_is_refused(
     [
         ((), "needs --output, a file or a URL"),
         (("-o", "/dev/null", "--format", "json"), "is no regular file"),
-        (("-o", "x.json", "--limit", "3"), "--limit"),
         (("-o", "mqtt://localhost/x", "--rejects", "y"), "cannot tell which results mqtt://localhost/x has refused"),
         (("-o", "x.json", "--rejects", "/dev/null"), "/dev/null is no regular file"),
         (("-o", "x.json", "--threads", "2"), "--threads"),

@@ -48,9 +48,9 @@ def command(source: object, output: str, checkpoint: Path, *more: str) -> list[s
     return [sys.executable, "-m", "cqels_py", "run", "-q", LIVE, f"--stream={STREAM}={source}", *options]
 
 
-@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize(("mode", "limit"), [("append", ()), ("upsert", ()), ("append", ("--limit", "2500"))])
 def test_a_table_has_each_result_once_wherever_the_run_is_killed(
-    mode: str, server: PostgresServer, url: str, tmp_path: Path
+    mode: str, limit: tuple[str, ...], server: PostgresServer, url: str, tmp_path: Path
 ) -> None:
     """The reader of a file is killed at random moments; a table of another run, which was never killed, is the same."""
     random = Random(7)
@@ -58,9 +58,9 @@ def test_a_table_has_each_result_once_wherever_the_run_is_killed(
     path.write_bytes(quads(0, 1500))
     execute(server, f"CREATE TABLE a ({'_number bigint, _sign int, ' if mode == 'append' else ''}s text, n int, m int)")
     execute(server, "CREATE TABLE b (LIKE a)")
-    whole = command(path, f"{url}#a?mode={mode}", tmp_path / "whole", "--changelog", "--batch", "10")
+    whole = command(path, f"{url}#a?mode={mode}", tmp_path / "whole", "--changelog", "--batch", "10", *limit)
     subprocess.run(whole, check=True, capture_output=True)
-    killed = command(path, f"{url}#b?mode={mode}", tmp_path / "killed", "--changelog", "--batch", "10")
+    killed = command(path, f"{url}#b?mode={mode}", tmp_path / "killed", "--changelog", "--batch", "10", *limit)
     kills = 0
     for _ in range(30):
         before = written(server)
@@ -82,6 +82,8 @@ def test_a_table_has_each_result_once_wherever_the_run_is_killed(
     assert execute(server, f"SELECT {columns} FROM b ORDER BY 1, 2") == execute(
         server, f"SELECT {columns} FROM a ORDER BY 1, 2"
     )
+    if limit:
+        assert execute(server, "SELECT COUNT(*) FROM b") == [(2500,)]
     again = subprocess.run(killed, check=True, capture_output=True)
     assert b"has ended, and its results are in postgresql://" in again.stderr
 
