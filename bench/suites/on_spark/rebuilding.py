@@ -66,13 +66,14 @@ def _take(job: Job, batch: int, first: int, size: int) -> float:
 
 
 def _megabytes(state: Path, kind: str) -> float:
-    """The size of the data that would be read back: the newest snapshot, or the inputs after it."""
+    """The size of the data that would be read back: the newest snapshot, if there is one, or the inputs after it."""
     (folder,) = (each for each in state.iterdir() if each.is_dir())
-    newest = max(folder.glob("*.snapshot"), key=_batch)
+    newest = max(folder.glob("*.snapshot"), key=_batch, default=None)
     if kind == "snapshot":
-        return newest.stat().st_size / 1e6
-    return sum(each.stat().st_size for each in folder.glob("*.input") if _batch(each) > _batch(newest)) / 1e6
+        return 0.0 if newest is None else newest.stat().st_size / 1e6
+    after = -1 if newest is None else _batch(newest)
+    return sum(each.stat().st_size for each in folder.glob("*.input") if _batch(each) > after) / 1e6
 
 
 def _batch(path: Path) -> int:
-    return int(path.name.rsplit("-", 1)[0])
+    return int(path.name.partition("-")[0])

@@ -98,6 +98,8 @@ class ResultsAndChangelog:
 class KeptChanges:
     """Keeps the changes of one step, as they come."""
 
+    STATE = ()
+
     def __init__(self) -> None:
         self.deltas: list[Delta] = []
 
