@@ -50,7 +50,7 @@ class ArrowStore:
             raise
 
     def _remove(self, path: str) -> None:
-        """Remove what an upload may have left; if that is not possible, either, its digest tells."""
+        """Remove the part that an upload may have left; if that is not possible, its digest tells."""
         with suppress(OSError):
             self._system.delete_file(path)
 

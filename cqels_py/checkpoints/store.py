@@ -247,7 +247,7 @@ class PartStore:
     def save(
         self, attempt: Attempt, start: Start, data: bytes, take_state: Callable[[], State], counts: Mapping[str, Any]
     ) -> Saved | None:
-        """Save the input of a batch and its outcome, and from time to time a snapshot, of what `take_state` returns.
+        """Save the input of a batch and its outcome, and from time to time a snapshot of the state that `take_state` returns.
 
         None: another attempt at this execution was faster, with another input. Then `start` again, with that one.
         OtherRows if it is unknown which one counts.

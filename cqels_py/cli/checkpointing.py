@@ -205,7 +205,7 @@ def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
     yield job.runner == "spark", "is for the local runner"
     yield (
         job.output is None and job.sink is None,
-        "needs --output, a file or a URL: standard output cannot be cut to what the last checkpoint has",
+        "needs --output, a file or a URL: standard output cannot be cut to the length of the last checkpoint",
     )
     yield (
         job.output is not None and job.output.exists() and not job.output.is_file(),

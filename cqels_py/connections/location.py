@@ -94,7 +94,7 @@ class Options:
 class Location:
     """The parts of a URL, without percent-encoding. `shown`: the URL for messages, without passwords.
 
-    `fragment` is what stands after "#", before or after the options; None without "#". `host` is a list as it stands, with ports,
+    `fragment` is the text after "#", before or after the options; None without "#". `host` is a list as it stands, with ports,
     where the URL has one ("a:9092,b:9092"); `port` is None then. `${NAME}` in the URL stands for a variable
     of the environment, so that passwords need not be written.
 

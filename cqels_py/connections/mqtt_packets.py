@@ -31,7 +31,7 @@ class BlockSocket:
         self.pending_below = getattr(socket, "pending", None)
 
     def recv(self, count: int) -> bytes:
-        """The next bytes, at most so many. Raises what the socket raises if there are none yet."""
+        """The next bytes, at most so many. Raises the exception of the socket if there are none yet."""
         if self._at >= len(self._block):
             self._block, self._at = self.recv_block(_BLOCK), 0
         found = self._block[self._at : self._at + count]

@@ -1,4 +1,4 @@
-"""Where a source had got to, in a file of its own: for what remembers nothing itself, such as files and folders."""
+"""The position of a source in a file of its own: for sources that keep none, such as files and folders."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class PushingThread:
         self._executor: ThreadPoolExecutor | None = None
 
     async def call(self, method: Callable[..., Answer], *given: Any, **named: Any) -> Answer:
-        """The method's answer, or its exception. A task that is cancelled does not take back what has begun."""
+        """The method's answer, or its exception. A task that is cancelled does not undo a step that has begun."""
         import asyncio
         from concurrent.futures import ThreadPoolExecutor
 

@@ -563,7 +563,7 @@ class Engine:
         return data
 
     def _look_at_tables(self) -> None:
-        """Between two steps of a run: read the tables that are due again, and deliver what that changes."""
+        """Between two steps of a run: read the tables that are due again, and deliver the results of their changes."""
         self._refresh.look()
         self._deliver(self._pending.take())
 

@@ -274,8 +274,9 @@ class Query:
     def current(self) -> list[Result] | Graph:
         """The answer that stands: its results with sign +1, at the time of the last tick; of CONSTRUCT an rdflib Graph.
 
-        It is computed now, of what has been pushed; with STEP it is that of the last boundary. Nobody needs to listen, and results
-        that wait still do. UsageError for queries whose results only come (MATCH, EVENT), and for windows that never run empty.
+        It is computed now, over all elements that have been pushed; with STEP it is that of the last boundary. Nobody needs to
+        listen, and results that wait still do. UsageError for queries whose results only come (MATCH, EVENT), and for windows that
+        never run empty.
 
         >>> query.current()  # doctest: +SKIP
         """

@@ -66,7 +66,7 @@ class Rejects:
             file.truncate(length)
 
     def sync(self) -> int:
-        """Write what was dropped so far, and make the file durable; returns its length in bytes, 0 if there is none."""
+        """Write the elements dropped so far, and make the file durable; returns its length in bytes, 0 if there is none."""
         self.write_dropped()
         size = self._size()
         if size:

@@ -66,7 +66,7 @@ def expect_run(engine: Engine) -> None:
 
 
 def end_of_input(engine: Engine) -> None:
-    """Deliver what `finish` would; the state can still be saved."""
+    """Deliver the results that `finish` would; the state can still be saved."""
     engine._end_input()
 
 

@@ -173,7 +173,7 @@ class SourceRun:
 
     @contextmanager
     def _committing(self, merged: TimeMerge | None) -> Iterator[None]:
-        """Inside, `commit` commits these sources too; a signal that ends the reading does not lose what has been processed."""
+        """Inside, `commit` commits these sources too; a signal that ends the reading loses no element that has been processed."""
         engine = self._engine
         engine._merged = merged
         try:

@@ -1,4 +1,4 @@
-"""Tables that are static data are read again from time to time, and what has changed in them is applied."""
+"""Tables that are static data are read again from time to time, and their changes are applied."""
 
 from __future__ import annotations
 

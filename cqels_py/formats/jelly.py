@@ -31,7 +31,7 @@ _DEFAULT = pyoxigraph.DefaultGraph()
 def jelly_elements(
     chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed
 ) -> Iterator[ElementBatch]:
-    """The elements of a stream of frames. DataError for what is no Jelly, after the elements before it.
+    """The elements of a stream of frames. DataError for bytes that are no Jelly, after the elements before it.
 
     Of a grouped stream each frame is a document, whose named graphs are an element each, or all of it is one. In flat streams, and
     in those of named graphs with timestamps, quads are grouped by graph, and triples by subject. MissingExtra where pyjelly is
@@ -129,7 +129,7 @@ def _term(term: Any) -> Any:
 
 
 class _Frames:
-    """A file of which no frame is too long, and in which the library can go back by what it has read last."""
+    """A file of which no frame is too long, and in which the library can go back by the bytes that it has read last."""
 
     def __init__(self, file: io.RawIOBase) -> None:
         self._file = io.BufferedReader(file)

@@ -75,7 +75,7 @@ def _time(times: list[Any]) -> int | None:
 
 
 def _check_members(given: Mapping[Any, Any]) -> None:
-    """UsageError for a name that JSON-LD would pass over, as no context says what it is."""
+    """UsageError for a name that JSON-LD would pass over, as no context defines it."""
     for key, value in given.items():
         if not isinstance(key, str) or not (key.startswith("@") or ":" in key):
             raise UsageError(

@@ -29,7 +29,7 @@ class FilledRows:
         ]
 
     def live(self) -> Iterator[Ids]:
-        """Called when terms are about to be released: what expressions remember by ids is forgotten."""
+        """Called when terms are about to be released: values that expressions keep by ids are forgotten."""
         for evaluator in self._evaluators:
             evaluator.clear()
             yield from evaluator.live_ids()

@@ -22,7 +22,7 @@ _EXAMPLE = (
 
 @dataclass(frozen=True, slots=True)
 class IriTemplate:
-    """An IRI with columns' names in braces. `texts`: what stands before, between and after the columns `names`."""
+    """An IRI with columns' names in braces. `texts`: those before, between and after the columns `names`."""
 
     text: str
     texts: tuple[str, ...]

@@ -16,17 +16,12 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.location import Location
 from cqels_py.connections.retry import Backoff
 from cqels_py.errors import RefusedResult, RunError, UsageError
-from cqels_py.formats.values import columns_of_values
-from cqels_py.functions.dates import instant_text
 from cqels_py.sinks.protocol import SinkOpening
-from cqels_py.sinks.table_changes import Row, last_by_key, net_counts
+from cqels_py.sinks.table_changes import MOST_ROWS, PROGRESS, Row, last_by_key, net_counts, rows_behind
 
-PROGRESS: Final = "_cqels_progress"
 COUNT: Final = "_count"
 """The column that says how often a row is in the answer, where no key tells rows apart."""
 _OWN: Final = ("_number", "_time", "_sign")
-_MOST_ROWS = 100_000
-"""The number of rows after which a transaction is made although more results of the same step follow."""
 _MOST_REFUSED = 1_000
 """Refused rows of one transaction, after which the run ends."""
 
@@ -172,19 +167,14 @@ class FileTableSink:
 
     def write(self, batch: ResultBatch) -> None:
         """Results that the table has already, of a run that continues, are left out."""
-        have = max(0, min(len(batch), self._held - self._number))
-        times: dict[int, str] = {}
-        shown = [times.get(time) or times.setdefault(time, instant_text(time)) for time in batch.time.tolist()]
-        numbers = range(self._number + 1, self._number + 1 + len(batch))
-        columns = columns_of_values(batch.columns, self._opening.dictionary)
-        self._rows += list(zip(numbers, shown, batch.sign.tolist(), *columns, strict=True))[have:]
+        self._rows += rows_behind(self._held, batch, self._number, self._opening.dictionary)
         self._number += len(batch)
-        if len(self._rows) > _MOST_ROWS:
+        if len(self._rows) > MOST_ROWS:
             # A batch has all results of its ticks.
             self.flush()
 
     def flush(self) -> None:
-        """Write what was collected. RunError when the patience of `retry` is at its end."""
+        """Write the rows that were collected. RunError when the patience of `retry` is at its end."""
         if self._rows:
             rows, self._rows = self._rows, []
             self._patiently(lambda: self._write(rows))
@@ -237,7 +227,7 @@ class FileTableSink:
     # --- the table ----------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        """Make what is not there, and find the number of the last result that the table has."""
+        """Make the tables that are not there, and find the number of the last result that the table has."""
         execute = self._connection.execute
         types = self._database.types
         execute(

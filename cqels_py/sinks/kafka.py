@@ -1,7 +1,7 @@
 """Results as records of a Kafka topic, a JSON object each, in transactions that note the number of their last result.
 
 The number is in a header of each record, and in a record of the topic `…-progress` in the same transaction: a run that continues
-reads there what the topic has, and leaves it out. A transaction that fails is made again with the same results.
+reads that number there, and leaves out the results up to it. A transaction that fails is made again with the same results.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class KafkaSink:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was collected, however long the cluster is away. RunError when the patience of `retry` is at its end."""
+        """Write the collected records, however long the cluster is away. RunError when the patience of `retry` is at its end."""
         if self._records:
             self._patiently(self._transaction)
             self._held, self._records = self._number, []

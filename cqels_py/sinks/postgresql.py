@@ -17,15 +17,11 @@ from cqels_py.connections.postgresql import psycopg_for, settings_of
 from cqels_py.connections.retry import Backoff
 from cqels_py.connections.schemes import needed
 from cqels_py.errors import RefusedResult, RunError, UsageError
-from cqels_py.formats.values import columns_of_values
-from cqels_py.functions.dates import instant_text
 from cqels_py.sinks.postgresql_table import Held, Table
 from cqels_py.sinks.protocol import SinkOpening
-from cqels_py.sinks.table_changes import Row
+from cqels_py.sinks.table_changes import MOST_ROWS, Row, rows_behind
 
 APPEND, UPSERT = "append", "upsert"
-_MOST_ROWS = 100_000
-"""The number of rows after which a transaction is made although more results of the same step follow."""
 _A_MOMENT = 2.0
 _LIMITS = "54"
 """The class of PostgreSQL's errors for values that are too long for an index, and the like."""
@@ -104,15 +100,9 @@ class PostgresSink:
 
     def write(self, batch: ResultBatch) -> None:
         """Results that the table has already, of a run that continues, are left out."""
-        have = max(0, min(len(batch), self._held - self._number))
-        times: dict[int, str] = {}
-        shown = [times.get(time) or times.setdefault(time, instant_text(time)) for time in batch.time.tolist()]
-        numbers = range(self._number + 1, self._number + 1 + len(batch))
-        columns = columns_of_values(batch.columns, self._opening.dictionary)
-        rows = list(zip(numbers, shown, batch.sign.tolist(), *columns, strict=True))
-        self._rows += rows[have:]
+        self._rows += rows_behind(self._held, batch, self._number, self._opening.dictionary)
         self._number += len(batch)
-        if len(self._rows) > _MOST_ROWS:
+        if len(self._rows) > MOST_ROWS:
             # A batch has all results of its ticks.
             self.flush()
 

@@ -7,9 +7,8 @@ from typing import Any, Protocol
 
 from cqels_py.errors import UsageError
 from cqels_py.sinks.protocol import SinkOpening
-from cqels_py.sinks.table_changes import Row, last_by_key, net_counts
+from cqels_py.sinks.table_changes import PROGRESS, Row, last_by_key, net_counts
 
-PROGRESS = "_cqels_progress"
 COUNT, KEEP, NULLS = "_count", "_keep", "_nulls"
 """Columns beside those of the variables: how often a row is in the answer; of a change: does the row stay, has its key NULLs?"""
 
@@ -75,7 +74,7 @@ class Table:
             raise Held(f"another run writes into the table {self._schema}.{self._to.table}")
 
     def prepare(self, *, first: bool) -> int:
-        """Make what is not there; returns the number of the last result that the table has. `first`: by this sink."""
+        """Make the tables that are not there; returns the number of the last result that the table has. `first`: by this sink."""
         if self._to.changelog and self._connection.info.server_version < _LEAST_VERSION:
             raise UsageError(f"{self._to.shown}: mode=upsert needs PostgreSQL 15 or later (NULLS NOT DISTINCT)")
         self._run(

@@ -1,13 +1,32 @@
-"""What results change in a table that equals the answer."""
+"""Results as rows of a table, and the changes that they make in one that equals the answer."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from cqels_py.batches.results import ResultBatch
+from cqels_py.dictionary import Dictionary
+from cqels_py.formats.values import columns_of_values
+from cqels_py.functions.dates import instant_text
 
 Row: TypeAlias = tuple[Any, ...]
 """A result: its number, time and sign, then its values."""
+PROGRESS: Final = "_cqels_progress"
+"""The table with the number of the last result that each table has."""
+MOST_ROWS: Final = 100_000
+"""The number of rows after which a transaction is made although more results of the same step follow."""
+
+
+def rows_behind(held: int, batch: ResultBatch, number: int, dictionary: Dictionary) -> list[Row]:
+    """The rows of results after `number`, without those that a table has already, as it holds results up to the number `held`."""
+    have = max(0, min(len(batch), held - number))
+    times: dict[int, str] = {}
+    shown = [times.get(time) or times.setdefault(time, instant_text(time)) for time in batch.time.tolist()]
+    numbers = range(number + 1, number + 1 + len(batch))
+    columns = columns_of_values(batch.columns, dictionary)
+    return list(zip(numbers, shown, batch.sign.tolist(), *columns, strict=True))[have:]
 
 
 def net_counts(rows: Sequence[Row]) -> Counter[Row]:

@@ -126,7 +126,7 @@ class Folder:
             self._waiting.append((name, found[name]))
 
     def _known(self, entry: os.DirEntry[str]) -> Known | None:
-        """None for what is no file of the stream."""
+        """None for an entry that is no file of the stream."""
         name = entry.name
         if name.startswith(".") or not fnmatchcase(name, self._of.pattern):
             return None

@@ -277,7 +277,7 @@ class KafkaSource:
     # --- records ------------------------------------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Take what has come to the partitions; wait briefly if there is nothing to do."""
+        """Take the records that have come to the partitions; wait briefly if there is nothing to do."""
         records = self._consumer.consume(_AT_ONCE, 0)
         if not records and not self._merge.can_decode:
             first = self._consumer.poll(self._opening.pause)

@@ -100,7 +100,7 @@ class NatsSource(LiveSource):
 
 
 class NatsReader:
-    """Fills a queue. `_next`: the number from which on messages are read; `_kept`: what the server was given to keep last.
+    """Fills a queue. `_next`: the number from which on messages are read; `_kept`: the number that the server was given last.
 
     `behind`: as of `LiveSource`.
     """

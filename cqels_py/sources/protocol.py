@@ -63,7 +63,7 @@ class Partitioned(Protocol):
 
     @property
     def caught_up(self) -> bool:
-        """After a poll that found nothing: has everything been returned that the other side had, but for what is kept back?"""
+        """After a poll that found nothing: has all been returned that the other side had, but for elements that are kept back?"""
         ...
 
     def advance(self, time: int) -> None:

@@ -60,7 +60,7 @@ def tail_source(location: Location) -> TailConnector:
 
 @dataclass(frozen=True, slots=True)
 class TailConnector:
-    """A file that is there. `at_end`: what it has at the start is passed over; `memory`: where commits are kept, if anywhere."""
+    """A file that is there. `at_end`: its first lines are passed over; `memory`: where commits are kept, if anywhere."""
 
     shown: str
     path: Path
@@ -107,7 +107,7 @@ class GrowingFile:
         return rest
 
     def is_cut(self) -> bool:
-        """Has it become shorter than what has been read of it?"""
+        """Has it become shorter than the part that has been read?"""
         return self.size < self.at
 
     def is_replaced(self, path: Path) -> bool:
@@ -132,7 +132,7 @@ class GrowingFile:
         return head + newline
 
     def to_end(self) -> None:
-        """Pass over what is there, up to the last whole line."""
+        """Pass over the content, up to the last whole line."""
         self.at = self.size
         while self.at:
             before = max(0, self.at - CHUNK_BYTES)
@@ -217,7 +217,7 @@ class TailSource:
             raise RunError(
                 f"{gone}, and the run cannot go on behind it: put it back, or name a new folder for the checkpoint"
             )
-        _LOG.warning("%s; what it had since is lost", gone)
+        _LOG.warning("%s; lines that it had since are lost", gone)
         return GrowingFile(self._of.path)
 
     def _begin(self) -> Iterator[ElementBatch]:

@@ -61,7 +61,7 @@ class DurableState:
         self.connections = [pair for pair in self.connections if pair[0] is not query]
 
     def count_left_out(self, record: Record) -> None:
-        """Input is left out; what was pushed has no position."""
+        """Input is left out; pushed elements have no position."""
         if record["reason"] == MALFORMED and record["position"] is not None and self.files.running:
             self.files.count_malformed(record["stream"])
 

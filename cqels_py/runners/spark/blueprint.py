@@ -1,4 +1,4 @@
-"""From a plan to the states of its parts: what a worker makes a new state of, or one from a snapshot."""
+"""From a plan to the states of its parts: a worker makes a new state of it, or one from a snapshot."""
 
 from __future__ import annotations
 

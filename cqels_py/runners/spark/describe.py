@@ -27,7 +27,7 @@ from cqels_py.runners.spark.folder import PartLoad
 
 _PLACES = ("subject", "predicate", "object")
 _TRIPLE, _ELEMENT, _TIME = 24, 20, 8
-"""Bytes of what tasks send: three ids; the time, the stream and the place of the triples of an element; a time."""
+"""Bytes that tasks send: three ids; the time, the stream and the place of the triples of an element; a time."""
 
 
 def describe(plan: Plan, partitions: int) -> str:
