@@ -23,7 +23,7 @@ EVERY = 60.0
 
 
 def report_for(plan: Plan, report: Callable[[CqelsError], None]) -> Callable[[str], None]:
-    """Reports of a query: to be called with messages. On Spark it is part of a state, and pickled."""
+    """Reports of a query: to be called with messages. Spark sends it to its workers, pickled."""
     return partial(_report_data_error, plan.title, report)
 
 
@@ -71,7 +71,7 @@ class Reports:
 
 
 def logged(log: logging.Logger) -> Reports:
-    """Reports as warnings of a logger. They can be pickled, as part of a state."""
+    """Reports as warnings of a logger. They can be pickled."""
     return Reports(log.warning)
 
 

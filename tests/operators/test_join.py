@@ -18,8 +18,8 @@ from cqels_py.operators.r2r import join as operators
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.state import join_state
 from cqels_py.state.join_state import OUT_ROWS, JoinState
+from cqels_py.state.named_values import restore, values_of
 from tests.operators.deltas import Event, Live, Port, Row, Seen, assert_follows, changes, delta, random_steps
-from tests.support.pickles import copied
 
 Inputs = Sequence[Sequence[str]]
 
@@ -305,13 +305,17 @@ def arrivals_of_few_keys(widths: Sequence[int], windows: Sequence[int], seed: in
         yield port, key, tuple(chance.randrange(100, 10_000) for _ in range(widths[port] - 1))
 
 
+def fifo_join(inputs: Inputs, *, retract: bool) -> MultiwayJoin:
+    return MultiwayJoin(inputs, [True] * len(inputs), variables(inputs), retract=retract)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("retract", [True, False])
 @pytest.mark.parametrize("shape", STARS)
 def test_rings_of_many_leaves_of_a_key(shape: str, retract: bool, seed: int) -> None:
-    """They hold ids instead of slots where one id identifies a leaf. The state is pickled on the way."""
+    """They hold ids instead of slots where one id identifies a leaf. The state is restored on the way."""
     inputs, windows = STARS[shape]
-    join = MultiwayJoin(inputs, [True] * len(inputs), variables(inputs), retract=retract)
+    join = fifo_join(inputs, retract=retract)
     live: list[deque[tuple[int, Row]]] = [deque() for _ in inputs]
 
     def row_of(port: int, key: int, others: Row) -> Row:
@@ -347,7 +351,8 @@ def test_rings_of_many_leaves_of_a_key(shape: str, retract: bool, seed: int) -> 
             assert +found.get(tick, Counter()) == +wanted[tick]
             assert -found.get(tick, Counter()) == -wanted[tick]
         if chance.random() < 0.2:
-            join = copied(join)
+            before, join = values_of(join), fifo_join(inputs, retract=retract)
+            restore(join, before)
     assert (join.state.indexes[:, ring_index.IDS_FROM] != ring_index.NEVER).any()
     words = join.state.tables.reshape(-1, 1 + len(inputs))[:, 1:]
     assert any(ring_index.holds_ids(word) for word in words.reshape(-1).tolist())
@@ -401,11 +406,11 @@ class LiveRows:
 def test_trees_whose_keys_have_many_leaves(
     shape: str, room: int, retract: bool, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some keys have one mapping, some a SIMD vector of them, and some more. The state is pickled on the way."""
+    """Some keys have one mapping, some a SIMD vector of them, and some more. The state is restored on the way."""
     monkeypatch.setattr(operators, "OUT_ROWS", room)
     monkeypatch.setattr(operators, "room_for", lambda rows: room)
     inputs = TREES[shape]
-    join = MultiwayJoin(inputs, [True] * len(inputs), variables(inputs), retract=retract)
+    join = fifo_join(inputs, retract=retract)
     live, chance = LiveRows(inputs), random.Random(seed)
     draw = [lambda: 1, *[lambda: chance.randint(2, 4)] * 3, *[lambda: chance.randint(5, 60)] * 4]
     for step in range(12):
@@ -429,7 +434,8 @@ def test_trees_whose_keys_have_many_leaves(
             assert +found.get(tick, Counter()) == +wanted[tick]
             assert -found.get(tick, Counter()) == -wanted[tick]
         if chance.random() < 0.2:
-            join = copied(join)
+            before, join = values_of(join), fifo_join(inputs, retract=retract)
+            restore(join, before)
     tables = np.split(join.state.tables, join.state.groups[1:, ring_index.TABLE])
     strides = join.state.groups[:, ring_index.STRIDE].tolist()
     words = [

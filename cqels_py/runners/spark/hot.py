@@ -1,82 +1,119 @@
 """Hot states: copies in memory that the workers of a host share.
 
-Spark decides which worker gets a partition's next micro-batch. A worker without the partition's state would restore it
-from the snapshot and the log. So a copy is left beside Spark's own temporary files, in the system's page cache: any
-worker of the host takes it from there at the speed of memory. Nothing is synced, as nothing depends on it: a copy that
-is missing, of another state, incomplete or damaged is ignored, and Spark removes its temporary files when it ends.
+Spark decides which worker of which executor gets a partition's next micro-batch. A worker without the partition's state would
+restore it from the snapshot and the log. So a copy is left beside the executor's own temporary files, which Spark removes when it
+ends, in the system's page cache; and a link to it in a folder of the user that all executors of a host have in common. Any worker
+of the host takes it from there at the speed of memory.
+
+A copy has the format of a snapshot: data with a digest, without code. Nothing is synced, as nothing depends on it: a copy that is
+missing, of another state, incomplete or damaged is ignored.
 """
 
 from __future__ import annotations
 
-import pickle
-import struct
+import os
+import stat
+import tempfile
 import uuid
-import zlib
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import IO, Generic, TypeVar
 
 import numpy as np
 
-from cqels_py.checkpoints.snapshot import to_buffers
+from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.checkpoints.state_file import State, from_bytes, to_bytes
+from cqels_py.state.named_values import NamedValues
 
-State = TypeVar("State")
-
-_CHECK = struct.Struct("<I")
-_LENGTH = struct.Struct("<q")
+_COPY = "copy"
+"""The part of the data with the name of the state."""
+_NAME = "name"
 LARGEST = 256 << 20
 """A larger state costs more to copy at every micro-batch than to restore now and then."""
 
 
-class HotCopy(Generic[State]):
+@dataclass(frozen=True, slots=True)
+class HotFolders:
+    """`own`: where an executor leaves copies; `host`: where the executors of the host find each other's; None: they do not."""
+
+    own: Path
+    host: Path | None = None
+
+
+class HotCopy:
     """The copy of one partition's state. `mark` distinguishes its query's state from any other."""
 
-    def __init__(self, folder: Path, mark: str, stage: int, part: int) -> None:
-        self._path = folder / f"cqels-{mark}-{stage}-{part}.hot"
+    def __init__(self, folders: HotFolders, mark: str, stage: int, part: int) -> None:
+        name = f"cqels-{mark}-{stage}-{part}.hot"
+        self._path = folders.own / name
+        self._link = None if folders.host is None else folders.host / name
 
     def leave(self, name: str, state: State) -> None:
-        """Replace the copy; `name` is that of the state in its store."""
-        blocks = to_buffers((name, state))
-        if sum(map(len, blocks)) > LARGEST:
-            self._path.unlink(missing_ok=True)
-            return
-        temporary = self._path.with_suffix(f".{uuid.uuid4().hex[:12]}")
-        try:
-            with temporary.open("wb") as out:
-                out.write(_CHECK.pack(_checksum(blocks)))
-                for block in blocks:
-                    out.write(_LENGTH.pack(len(block)))
-                    out.write(block)
-            temporary.rename(self._path)
-        except OSError:
-            # A full disk, for example: the durable state is elsewhere.
-            temporary.unlink(missing_ok=True)
+        """Replace the copy; `name` is that of the state in its store. There is none if the disk is full, for example."""
+        others = self._linked()
+        size = sum(
+            value.nbytes for values in state.values() for value in values.values() if isinstance(value, np.ndarray)
+        )
+        with suppress(OSError):
+            if size > LARGEST:
+                self._path.unlink(missing_ok=True)
+            else:
+                _write(self._path, to_bytes({_COPY: {_NAME: name}, **state}))
+                if self._link is not None and others != self._path:
+                    _link(self._link, self._path)
+            if others is not None and others != self._path:
+                others.unlink(missing_ok=True)
 
-    def take(self, name: str) -> State | None:
+    def take(self, name: str) -> dict[str, NamedValues] | None:
         """The state of that name, if this is its copy."""
-        with suppress(OSError, EOFError, ValueError, MemoryError), self._path.open("rb") as file:
-            check = file.read(_CHECK.size)
-            blocks = list(_blocks(file))
-            if check == _CHECK.pack(_checksum(blocks)) and blocks:
-                found: tuple[str, State] = pickle.loads(blocks[0], buffers=blocks[1:])
-                return found[1] if found[0] == name else None
+        with suppress(OSError, StorageError):
+            found = from_bytes((self._linked() or self._path).read_bytes())
+            if found.pop(_COPY, {}).get(_NAME) == name:
+                return found
+        return None
+
+    def _linked(self) -> Path | None:
+        """Where the copy that the host's executors find is."""
+        if self._link is not None:
+            with suppress(OSError):
+                return self._link.readlink()
         return None
 
 
-def _checksum(blocks: Iterable[memoryview]) -> int:
-    found = 0
-    for block in blocks:
-        found = zlib.crc32(block, found)
-    return found
+def _write(path: Path, data: memoryview) -> None:
+    """Replace a file as a whole."""
+    aside = path.with_suffix(f".{uuid.uuid4().hex[:12]}")
+    try:
+        aside.write_bytes(data)
+        aside.rename(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
 
 
-def _blocks(file: IO[bytes]) -> Iterator[memoryview]:
-    """The blocks of a file, each in writable memory of its own; EOFError if one is incomplete."""
-    while length := file.read(_LENGTH.size):
-        if len(length) < _LENGTH.size:
-            raise EOFError
-        block = np.empty(_LENGTH.unpack(length)[0], np.uint8)
-        if file.readinto(block) < len(block):  # type: ignore[attr-defined]
-            raise EOFError
-        yield block.data
+def _link(link: Path, to: Path) -> None:
+    aside = link.with_suffix(f".{uuid.uuid4().hex[:12]}")
+    aside.symlink_to(to)
+    aside.rename(link)
+
+
+@cache
+def folder_of_host() -> Path | None:
+    """The folder of this user that the executors of a host have in common, without links of executors that have ended.
+
+    None if there can be none, or if others may write to it.
+    """
+    folder = Path(tempfile.gettempdir(), f"cqels-hot-{os.geteuid()}")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            return None
+        for link in folder.iterdir():
+            # A link that is replaced meanwhile may be lost: then its state is restored from the store.
+            if not link.exists():
+                link.unlink(missing_ok=True)
+    except OSError:
+        return None
+    return folder

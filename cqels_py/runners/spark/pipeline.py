@@ -15,6 +15,7 @@ from pyspark.sql.types import DoubleType, FloatType, IntegralType, StringType, T
 
 from cqels_py.errors import UsageError
 from cqels_py.runners.spark import stage
+from cqels_py.runners.spark.hot import HotFolders, folder_of_host
 from cqels_py.runners.spark.rows import TICK
 from cqels_py.runners.spark.stage import Job
 
@@ -57,7 +58,7 @@ def _stage(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
-        near = Path(SparkFiles.getRootDirectory())
+        near = HotFolders(Path(SparkFiles.getRootDirectory()), folder_of_host())
         part, execution, attempt = context.partitionId(), context.stageId(), context.taskAttemptId()
         return stage.evaluate(job, batches, _batch(context, batch), part, final, number, near, execution, attempt)
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +22,7 @@ from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.blueprint import blueprint_of
 from cqels_py.runners.spark.exchange import Exchange
-from cqels_py.runners.spark.hot import HotCopy
+from cqels_py.runners.spark.hot import HotCopy, HotFolders
 from cqels_py.runners.spark.packing import packed_list, unpacked_list
 from cqels_py.runners.spark.parts import PartState, routed_rows
 from cqels_py.runners.spark.routing import Routing, slices
@@ -156,13 +155,13 @@ def evaluate(
     part: int,
     final: bool,
     stage: int = 0,
-    near: Path | None = None,
+    near: HotFolders | None = None,
     execution: int = 0,
     number: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """The output of one partition of a stage for one micro-batch: results, or rows for the next stage's partitions.
 
-    Running a batch again gives the same output and the same state. `near`: a folder of this host for hot states.
+    Running a batch again gives the same output and the same state. `near`: folders of this host for hot states.
     `execution`: Spark's number of the stage: attempts that share it have the same output for the micro-batch, whatever
     rows they got (checkpoints/store.py). `number`: Spark's of the attempt.
     """
@@ -171,7 +170,7 @@ def evaluate(
     data = packed_list(slice_data, {_FINAL: final})
     attempt = Attempt(batch, job.run, execution, number)
     store = store_of(job.folder, stage, part)
-    copy: HotCopy[PartState] | None = None if near is None else HotCopy(near, job.mark, stage, part)
+    copy = None if near is None else HotCopy(near, job.mark, stage, part)
     saved: Saved | None = None
     while saved is None:
         start = store.start(attempt)
@@ -189,7 +188,7 @@ def evaluate(
         _keep_hot((job.mark, stage, part), saved.name, state)
         # If all micro-batches go to one worker, no copy is needed; the first state is always restored.
         if copy is not None and rebuilt > 1:
-            copy.leave(saved.name, state)
+            copy.leave(saved.name, state.state())
     if part == 0 and not job.in_order and (dropped := state.statistics.late - late):
         _LOG.warning("micro-batch %d: %d late elements were dropped; a greater lateness waits longer", batch, dropped)
     yield from results
@@ -202,7 +201,7 @@ def _keep_hot(key: tuple[str, int, int], name: str, state: PartState) -> None:
 
 
 def _state_before(
-    job: Job, store: PartStore, copy: HotCopy[PartState] | None, start: Start, key: tuple[str, int, int]
+    job: Job, store: PartStore, copy: HotCopy | None, start: Start, key: tuple[str, int, int]
 ) -> tuple[PartState, bool]:
     """The state from which the batch starts, and whether it was restored from its store.
 
@@ -214,12 +213,13 @@ def _state_before(
         _HOT.pop(key, None)
     if hot is not None and name == start.name:
         return hot, False
-    if copy is not None and (taken := copy.take(start.name)) is not None:
-        return taken, False
-    saved, inputs = store.load(start)
     _, stage, part = key
     beginning = from_bytes(Location(job.folder).open().get(BEGINNING))
-    state = blueprint_of(job.blueprint).make(stage, part, beginning, saved)
+    blueprint = blueprint_of(job.blueprint)
+    if copy is not None and (taken := copy.take(start.name)) is not None:
+        return blueprint.make(stage, part, beginning, taken), False
+    saved, inputs = store.load(start)
+    state = blueprint.make(stage, part, beginning, saved)
     for data in inputs:
         slice_data, final = _input(data)
         _replay(state, slice_data, final=final, in_order=job.in_order)

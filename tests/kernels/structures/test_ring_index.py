@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections import defaultdict, deque
 
@@ -13,7 +14,6 @@ from cqels_py.kernels.structures import arena
 from cqels_py.kernels.structures import ring_index as kernel
 from cqels_py.kernels.structures.ring_record import InputRows, RingArrays
 from cqels_py.state.join_state import JoinLayout, JoinPort, JoinState
-from tests.support.pickles import pickled
 
 KEY, VALUE, OTHER = 0, 1, 2
 
@@ -198,9 +198,9 @@ def test_rows_without_room_leave_all_as_it_was(expires_fifo: bool) -> None:
 
     first, there = load(40)
     assert (first, len(set(there))) == (kernel.DONE, 40)
-    before = pickled(state)
+    before = pickle.dumps(state)
     assert load(capacity - 39)[0] == kernel.LEAVES_FULL
-    assert (pickled(state), state.leaves(1)) == (before, 40)
+    assert (pickle.dumps(state), state.leaves(1)) == (before, 40)
     status, more = load(capacity - 40)
     assert (status, state.leaves(1)) == (kernel.DONE, capacity)
     assert sorted(there + more) == list(range(capacity))

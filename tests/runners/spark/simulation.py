@@ -18,6 +18,7 @@ import pyarrow as pa
 from cqels_py.checkpoints import store
 from cqels_py.engine.compile import compile_query
 from cqels_py.runners.spark import parts, stage
+from cqels_py.runners.spark.hot import HotFolders
 from cqels_py.runners.spark.stage import Job
 from cqels_py.spark import prepare
 from cqels_py.terms.rdf import to_rdflib
@@ -70,10 +71,10 @@ class Cluster:
         seed: int = 0,
         chance: float = 0.5,
         snapshots: float | None = None,
-        near: Path | None = None,
+        near: Path | HotFolders | None = None,
     ) -> None:
         self.job = job
-        self._near = near
+        self._near = HotFolders(near) if isinstance(near, Path) else near
         self._chance = chance
         self._snapshots = snapshots
         self._random = random.Random(seed)

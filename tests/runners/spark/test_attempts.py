@@ -24,6 +24,7 @@ from cqels_py.checkpoints.state_file import State
 from cqels_py.checkpoints.store import OtherRows
 from cqels_py.errors import CqelsError
 from cqels_py.runners.spark import parts, stage
+from cqels_py.runners.spark.hot import HotFolders
 from cqels_py.runners.spark.stage import BEGINNING, Job
 from cqels_py.runners.statistics import Statistics
 from tests.runners.spark import simulation
@@ -152,9 +153,10 @@ class Driver:
         number = execution.number
         self.attempts += 1
         mine = self.attempts
+        near = HotFolders(self.folder.parent)
 
         def attempt() -> tuple[History, bytes]:
-            (result,) = stage.evaluate(job, [rows], execution.batch, 0, False, 0, self.folder.parent, number, mine)
+            (result,) = stage.evaluate(job, [rows], execution.batch, 0, False, 0, near, number, mine)
             return result  # type: ignore[return-value]
 
         thread = Thread(attempt)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,58 +13,83 @@ import numpy as np
 import pytest
 
 from cqels_py.algebra.nodes import Output
+from cqels_py.checkpoints.state_file import State
 from cqels_py.runners.spark import hot
-from cqels_py.runners.spark.hot import HotCopy
+from cqels_py.runners.spark.hot import HotCopy, HotFolders
 from cqels_py.spark import loads, prepare
 from tests.checkpoints.test_store import BATCHES, ELEMENTS, QUERY, tasks
 from tests.oracle.naive import Static
 from tests.runners.spark import simulation
 
+NUMBERS: State = {"query": {"numbers": np.arange(100)}}
 
-def copy(folder: Path, part: int = 0) -> HotCopy[dict[str, Any]]:
-    return HotCopy(folder, "mark", 0, part)
+
+def copy(folder: Path, part: int = 0, host: Path | None = None) -> HotCopy:
+    return HotCopy(HotFolders(folder, host), "mark", 0, part)
 
 
 def test_a_copy_equals_the_state(tmp_path: Path) -> None:
-    table = np.arange(12).reshape(3, 4)
-    state = {
-        "table": table,
-        "flat": table.reshape(-1),
-        "turned": np.asfortranarray(table),
-        "none": np.empty(0),
-        "text": "é",
-    }
+    state: State = {"query": {"table": np.arange(12).reshape(3, 4), "none": np.empty(0), "text": "é"}, "empty": {}}
     copy(tmp_path).leave("1-a", state)
     found = copy(tmp_path).take("1-a")
     assert found is not None
-    assert {name: np.array_equal(state[name], found[name]) for name in state} == dict.fromkeys(state, True)
-    found["flat"][5] = 77
-    assert found["table"][1, 1] == 77
-    assert found["flat"].flags.aligned
-    assert table[1, 1] == 5
+    assert list(found) == list(state)
+    assert {
+        name: np.array_equal(state["query"][name], found["query"][name]) for name in state["query"]
+    } == dict.fromkeys(state["query"], True)
 
 
 def test_another_micro_batch_or_part_has_no_copy(tmp_path: Path) -> None:
     copy(tmp_path).leave("1-a", {})
     assert copy(tmp_path).take("1-b") is None
-    assert copy(tmp_path).take(None) is None
     assert copy(tmp_path, part=1).take("1-a") is None
     copy(tmp_path).leave("2-a", {})
     assert copy(tmp_path).take("1-a") is None
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_executors_of_a_host_have_one_copy(tmp_path: Path) -> None:
+    one, two, host = (tmp_path / name for name in ("one", "two", "host"))
+    for folder in (one, two, host):
+        folder.mkdir()
+    copy(one, host=host).leave("1-a", NUMBERS)
+    assert copy(two, host=host).take("1-a") is not None
+    copy(two, host=host).leave("2-a", NUMBERS)
+    assert copy(one, host=host).take("2-a") is not None
+    assert list(one.iterdir()) == []
+    shutil.rmtree(two)
+    assert copy(one, host=host).take("2-a") is None
+    copy(one, host=host).leave("3-a", NUMBERS)
+    assert copy(one, host=host).take("3-a") is not None
+    assert len(list(host.iterdir())) == 1
+
+
+def test_the_folder_of_a_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is of this user alone, and has no links of executors that have ended."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = hot.folder_of_host.__wrapped__()
+    assert folder is not None
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (tmp_path / "own").mkdir()
+    copy(tmp_path / "own", host=folder).leave("1-a", NUMBERS)
+    (folder / "of one that has ended").symlink_to(tmp_path / "gone")
+    assert hot.folder_of_host.__wrapped__() == folder
+    assert [link.name for link in folder.iterdir()] == ["cqels-mark-0-0.hot"]
+    folder.chmod(0o770)
+    assert hot.folder_of_host.__wrapped__() is None
+
+
 @pytest.mark.parametrize("cut", [0, 3, 8, 30, -1])
 def test_an_incomplete_copy_is_ignored(tmp_path: Path, cut: int) -> None:
-    copy(tmp_path).leave("1-a", {"numbers": np.arange(100)})
+    copy(tmp_path).leave("1-a", NUMBERS)
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:cut])
     assert copy(tmp_path).take("1-a") is None
 
 
-@pytest.mark.parametrize("place", [1, 4, 11, 30, -5])
+@pytest.mark.parametrize("place", [1, 4, 30, 60, -5])
 def test_a_damaged_copy_is_ignored(tmp_path: Path, place: int) -> None:
-    copy(tmp_path).leave("1-a", {"numbers": np.arange(100)})
+    copy(tmp_path).leave("1-a", NUMBERS)
     (file,) = tmp_path.iterdir()
     data = bytearray(file.read_bytes())
     data[place] ^= 0x80
@@ -68,12 +97,48 @@ def test_a_damaged_copy_is_ignored(tmp_path: Path, place: int) -> None:
     assert copy(tmp_path).take("1-a") is None
 
 
+class Stranger:
+    """Code that a pickle would run."""
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path(os.environ["CQELS_RAN"]),)
+
+
+def test_a_copy_of_a_stranger_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CQELS_RAN", str(tmp_path / "ran"))
+    copy(tmp_path).leave("1-a", NUMBERS)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(pickle.dumps(Stranger()))
+    assert copy(tmp_path).take("1-a") is None
+    assert not (tmp_path / "ran").exists()
+
+
 def test_no_copy_is_left_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy(tmp_path / "missing").leave("1-a", {})
     copy(tmp_path).leave("1-a", {})
     monkeypatch.setattr(hot, "LARGEST", 100)
-    copy(tmp_path).leave("2-a", {"numbers": np.arange(100)})
+    copy(tmp_path).leave("2-a", NUMBERS)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_two_executors_of_a_host() -> None:
+    """Each micro-batch of a part goes to either, whose workers have no states in memory; one of them ends in between."""
+    with simulation.scratch() as folder:
+        job, _ = prepare(QUERY, state=folder, partitions=1, changelog=True)
+        own = [folder.parent / name for name in ("one", "two")]
+        host = folder.parent / "host"
+        host.mkdir()
+        rows: list[dict[str, Any]] = []
+        for batch in range(BATCHES):
+            each = own[batch % 2]
+            each.mkdir(exist_ok=True)
+            cluster = simulation.Cluster(job, chance=0, near=HotFolders(each, host))
+            rows += cluster.run(batch, tasks(batch), final=batch == BATCHES - 1)
+            if batch == 2:
+                shutil.rmtree(each)
+        ((load,),) = loads(folder)
+    assert load.rebuilt == 3
+    assert simulation.counted(rows) == simulation.expected(QUERY, ELEMENTS, Static(), Output.CHANGELOG)
 
 
 def test_a_worker_without_the_state_takes_the_copy_of_another() -> None:
