@@ -167,7 +167,11 @@ def _is_plain(position: object) -> bool:
     return (
         position is None
         or isinstance(position, int | str)
-        or (isinstance(position, tuple) and all(map(_is_plain, position)))
+        or (isinstance(position, tuple | list) and all(map(_is_plain, position)))
+        or (
+            isinstance(position, dict)
+            and all(isinstance(key, str) and _is_plain(value) for key, value in position.items())
+        )
     )
 
 

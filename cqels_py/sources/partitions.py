@@ -7,8 +7,9 @@ partition was read faster.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,11 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 _AT_ONCE = 16_384
 _NONE = np.empty(0, np.int64)
 
-PartitionedPosition = Sequence[Sequence[int]]
+PartitionedPosition: TypeAlias = Sequence[Sequence[int]]
 """By partition its number, an offset, and how many elements of the messages from there on have been taken."""
+
+NamedPosition: TypeAlias = Mapping[str, Any]
+"""That of a source which knows its elements by numbers: those that have been taken behind it are its `taken`."""
 
 Decode = Callable[[Sequence[bytes], Sequence[int], Sequence[int]], ElementBatch]
 """The elements of messages, of each of which there are the body, the time of arrival and the offset."""
@@ -124,26 +128,33 @@ class Partition:
 @dataclass(frozen=True, slots=True)
 class Returned:
     """Elements that a poll has returned. `before`: the position where they begin; `numbers`: of their partitions, in their order.
+    With a `NamedPosition` each element has a number of its own.
 
     The order is that of one reading: another one, in which partitions are read at other paces, may return them in another.
     """
 
-    before: PartitionedPosition
+    before: PartitionedPosition | NamedPosition
     numbers: Sequence[int]
 
     def followed_by(self, other: Returned) -> Returned:
         """These elements, then those of a later poll, before which there may be further partitions."""
+        if isinstance(self.before, Mapping) or isinstance(other.before, Mapping):
+            return Returned(self.before, [*self.numbers, *other.numbers])
         known = {number for number, *_ in self.before}
         new = [each for each in other.before if each[0] not in known]
         return Returned([*self.before, *new], [*self.numbers, *other.numbers])
 
 
-def position_behind(before: PartitionedPosition, numbers: Sequence[int]) -> PartitionedPosition:
+def position_behind(
+    before: PartitionedPosition | NamedPosition, numbers: Sequence[int]
+) -> PartitionedPosition | NamedPosition:
     """The position behind elements of partitions with these numbers, which were returned from the position `before` on.
 
     >>> position_behind([(0, 7, 0), (1, 3, 2)], [1, 0, 1])
     [(0, 7, 1), (1, 3, 4)]
     """
+    if isinstance(before, Mapping):
+        return {**before, "taken": [*before.get("taken", ()), *numbers]}
     counts = Counter(numbers)
     return [(number, offset, taken + counts[number]) for number, offset, taken in before]
 

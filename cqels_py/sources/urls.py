@@ -13,6 +13,8 @@ _BUILT_IN = {
     "http": "cqels_py.sources.http:http_source",
     "https": "cqels_py.sources.http:http_source",
     "kafka": "cqels_py.sources.kafka:kafka_source",
+    "ldes+http": "cqels_py.sources.ldes.connector:ldes_source",
+    "ldes+https": "cqels_py.sources.ldes.connector:ldes_source",
     "mqtt": "cqels_py.sources.mqtt:mqtt_source",
     "mqtts": "cqels_py.sources.mqtt:mqtt_source",
     "tail": "cqels_py.sources.tail:tail_source",

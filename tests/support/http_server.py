@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 
 @dataclass
@@ -18,9 +19,12 @@ class Request:
     body: bytes
     handler: BaseHTTPRequestHandler = field(repr=False)
 
-    def send(self, status: int = 200, kind: str = "application/json", body: bytes = b"") -> None:
+    def send(self, status: int = 200, kind: str = "application/json", body: bytes = b"", **more: Any) -> None:
+        """`more`: further headers, such as cache_control, as texts."""
         self.handler.send_response(status)
         self.handler.send_header("Content-Type", kind)
+        for name, value in more.items():
+            self.handler.send_header(name.replace("_", "-").title(), value)
         self.handler.send_header("Connection", "close")
         self.handler.end_headers()
         self.write(body)
