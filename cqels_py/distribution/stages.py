@@ -118,7 +118,8 @@ def reports_at_boundaries(plan: Plan) -> bool:
 
 
 def keeps_to_own_elements(plan: Plan, stages: Sequence[PlannedStage]) -> bool:
-    """Do the parts of a plan give their results without the elements that have no triple of theirs, but for the last one?
+    """Do the parts of a plan give their results without the elements that have no triple of theirs, but for the last one and
+    the first ones of their times?
 
     They do where all changes follow from their own elements and from time, and no other stage combines ticks of several parts: for
     windows of time that change at once. Windows that count elements, have steps or sessions, and event patterns and rules need more.

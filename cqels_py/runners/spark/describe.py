@@ -47,7 +47,10 @@ def _elements(plan: Plan, stages: Sequence[PlannedStage]) -> str:
     first = stages[0]
     copies = 1.0 if first.shares is None else float(first.shares.replication)
     if keeps_to_own_elements(plan, stages):
-        which = "a partition gets its own elements, and the last one of all; the first one counts all by their times"
+        which = (
+            "a partition gets its own elements, the first ones of their times and the last one of all; "
+            "the first partition counts all by their times"
+        )
         size = copies * (_TRIPLE + _ELEMENT) + _TIME
     else:
         which = "every partition gets the times of all elements"

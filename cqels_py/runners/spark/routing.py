@@ -2,8 +2,8 @@
 
 A partition gets the triples that it owns, as ids, and the texts of their terms. Where windows count elements, or ticks of several
 partitions are combined, it gets the time and stream of every element, so that windows, expiries and boundaries happen at the same
-ticks as on one machine. Elsewhere it gets its own elements and the last one, which says how far time has come; the first
-partition also gets the times of the others, to count them.
+ticks as on one machine. Elsewhere it gets its own elements, the first element of each of their times, where windows let expire,
+and the last one, which says how far time has come; the first partition also gets the times of the others, to count them.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """How triples find their partitions. No routes: all go to one partition. `own_elements`: a partition gets no other elements than
-    its own, and the last."""
+    """How triples find their partitions. No routes: all go to one partition. `own_elements`: a partition gets its own elements,
+    the first ones of their times, and the last."""
 
     parts: int
     routes: tuple[Route, ...]
@@ -129,8 +129,8 @@ def _route(
 
 @dataclass(frozen=True, slots=True)
 class PartitionSlice:
-    """The input of one partition from one task: all elements, or its own ones and the last; its own triples, and the texts of
-    hashed terms.
+    """The input of one partition from one task: all elements, or its own ones with the first of their times and the last; its own
+    triples, and the texts of hashed terms.
 
     `needed`: triples that any partition gets, each once; `skipped`: malformed rows. Both are counted in one of the
     partitions, as are `others`, the times (n) of elements that it does not get.
@@ -169,15 +169,15 @@ def slices(batch: ElementBatch, routing: Routing, dictionary: Dictionary, skippe
     rows, owners = routing.owners(batch)
     element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
     cuts = np.searchsorted(owners, np.arange(routing.parts + 1))
+    firsts = _first_of_each_time(batch) if routing.own_elements else None
     found = [
-        _slice(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary, own=routing.own_elements)
-        for part in range(routing.parts)
+        _slice(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary, firsts) for part in range(routing.parts)
     ]
     needed = np.zeros(batch.triples, np.bool_)
     needed[rows] = True
     others = None
-    if routing.own_elements:
-        others = np.delete(batch.time, _chosen(batch, element[rows[: cuts[1]]]))
+    if firsts is not None:
+        others = np.delete(batch.time, _chosen(batch, element[rows[: cuts[1]]], firsts))
     found[0] = replace(found[0], needed=int(np.count_nonzero(needed)), skipped=skipped, others=others)
     return found
 
@@ -195,11 +195,12 @@ def learn(ids: Ids, texts: npt.NDArray[np.uint8], offsets: Ids, dictionary: Dict
         raise RunError("terms have other ids here than where they were encoded: are all workers of one version?")
 
 
-def _slice(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary, *, own: bool) -> PartitionSlice:
-    """`rows`: the partition's triples; `element` that each triple of the batch is of. `own`: leave other elements out."""
+def _slice(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary, firsts: Ids | None) -> PartitionSlice:
+    """`rows`: the partition's triples; `element` that each triple of the batch is of. `firsts`: of each element, where others are
+    left out."""
     numbers, time, stream = element[rows], batch.time, batch.stream
-    if own:
-        chosen = _chosen(batch, numbers)
+    if firsts is not None:
+        chosen = _chosen(batch, numbers, firsts)
         numbers, time, stream = np.searchsorted(chosen, numbers), time[chosen], stream[chosen]
     first = np.zeros(len(time) + 1, np.int64)
     np.cumsum(np.bincount(numbers, minlength=len(time)), out=first[1:])
@@ -212,9 +213,21 @@ def _slice(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary,
     return PartitionSlice(mine, ids, texts, offsets)
 
 
-def _chosen(batch: ElementBatch, own: Ids) -> Ids:
-    """The numbers of a partition's own elements, and that of the last one by time."""
-    return np.unique(np.append(own, np.argmax(batch.time))) if len(batch) else own
+def _first_of_each_time(batch: ElementBatch) -> Ids:
+    """The number of the first element that has the same time, for each element."""
+    _, first, of_time = np.unique(batch.time, return_index=True, return_inverse=True)
+    return first[of_time]
+
+
+def _chosen(batch: ElementBatch, own: Ids, firsts: Ids) -> Ids:
+    """The numbers of the elements that a partition gets: its own, the first ones of their times, and the last one by time.
+
+    An element lets expire whatever its time ends. If it came to the parts of its triples alone, a row that leaves and comes
+    back at an instant would be two changes in one partition, and none in another.
+    """
+    if not len(batch):
+        return own
+    return np.unique(np.concatenate([own, firsts[own], [np.argmax(batch.time)]]))
 
 
 def combine(parts: Sequence[PartitionSlice], dictionary: Dictionary, *, in_order: bool = False) -> ElementBatch:

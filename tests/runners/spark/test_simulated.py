@@ -189,6 +189,19 @@ def test_divided_queries(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DIVIDED)
+def test_elements_with_the_same_times(name: str) -> None:
+    """The first element at an instant lets expire, and a row that another one brings back is then a change of its own."""
+    text = f"PREFIX : <{EX}> {DIVIDED[name]}"
+    changelog = name not in ("rstream", "dstream")
+    streams = compile_query(text, changelog=changelog).plan.streams
+    for seed in range(2):
+        coarse = [replace(each, time=each.time // 10 * 10) for each in drawn(seed, subjects=4)]
+        elements = simulation.in_spark_order([e for e in coarse if str(e.stream) in streams], streams)
+        found = simulation.run(text, elements, STATIC, changelog=changelog, cuts=[], tasks=1, parts=3, seed=seed)
+        assert found == simulation.expected(text, elements, STATIC, Output.CHANGELOG if changelog else None)
+
+
+@pytest.mark.parametrize("name", DIVIDED)
 def test_states_that_grow_after_they_were_restored(name: str) -> None:
     """Views stay views after unpickling: enough elements for every table to grow, and windows as long."""
     text = f"PREFIX : <{EX}> {DIVIDED[name]}"
