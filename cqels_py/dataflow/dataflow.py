@@ -55,6 +55,7 @@ class Dataflow:
     results; one that reads such changes is fed with `receive`. `every_boundary`: see `TickClock`. `pool`: where it may share scans
     with other queries, and then reads the sources that these have already. `limits`: of the texts that expressions make.
     `timers`: those that its operators set, or that `queue` does. `seed`: of UUID, RAND and the like; none: they are random.
+    `by_clock`: its time follows the clock, so it shares no scans with queries whose time does not.
     """
 
     def __init__(
@@ -70,8 +71,10 @@ class Dataflow:
         limits: Limits = NO_REPORTS,
         timers: EventTimers | None = None,
         seed: str = "",
+        by_clock: bool = False,
     ) -> None:
         self.plan = query
+        self.by_clock = by_clock
         self._limits = limits
         self._dictionary = dictionary
         self.static = static
@@ -93,6 +96,7 @@ class Dataflow:
             every_boundary=every_boundary,
             alone=alone,
             timers=timers,
+            apart=by_clock,
         )
         self._shares = not alone
         self.root = self._builder().build(query.root)

@@ -221,11 +221,15 @@ class SharedScansPool:
         every_boundary: bool,
         alone: bool = False,
         timers: EventTimers | None = None,
+        apart: bool = False,
     ) -> SharedScans:
-        """The scans of these windows over these streams. `alone`: the query has steps that others have not, as with `timers`."""
+        """The scans of these windows over these streams. `alone`: the query has steps that others have not, as with `timers`.
+
+        `apart`: it shares them with others that are apart, too.
+        """
         # Windows without steps have no boundaries.
         every_boundary = every_boundary and any(not each.bounds.eager and each.bounds.of_time for each in windows)
-        key = (tuple(windows), tuple(streams), every_boundary)
+        key = (tuple(windows), tuple(streams), every_boundary, apart)
         if alone or key not in self._open:
             made = SharedScans(windows, len(streams), dictionary, every_boundary=every_boundary, timers=timers)
             if alone:

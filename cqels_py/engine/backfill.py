@@ -11,10 +11,9 @@ import numpy as np
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import take_elements
-from cqels_py.engine.options import CLOCK_AHEAD
 from cqels_py.engine.stream_opening import opening_of
 from cqels_py.errors import UsageError
-from cqels_py.event_time.ahead import AheadGuard, ClockGuard, Guard
+from cqels_py.event_time.ahead import AheadGuard, Guard
 from cqels_py.runners.stream_views import NOTHING
 from cqels_py.sources.opened import StreamSource, all_opened
 from cqels_py.sources.time_merge import TimeMerge
@@ -93,8 +92,8 @@ def _give(engine: Engine, running: RunningQuery, asked: Joining, batches: Iterab
 
 def begun(engine: Engine, running: RunningQuery) -> local.Joining:
     """The query beside the others, which go on without it."""
-    ahead, clock = engine._options.ahead, engine._clock
+    ahead, clocks = engine._options.ahead, engine._clocks
     guard: Guard | None = None if ahead is None else AheadGuard(ahead)
-    if clock is not None and guard is None:
-        guard = ClockGuard(clock, CLOCK_AHEAD)
+    if guard is None and running.dataflow.by_clock:
+        guard = clocks.guard
     return engine._runner.begin_backfill(running, guard)

@@ -25,7 +25,7 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.asynchronous import PushingThread, has_event_loop
 from cqels_py.engine.backfill import backfill as give_elements_of_before
-from cqels_py.engine.clock_thread import ClockThread
+from cqels_py.engine.clocks import Clocks
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
 from cqels_py.engine.durable.companion import Companion
@@ -34,7 +34,7 @@ from cqels_py.engine.durable.logged import SYNC
 from cqels_py.engine.durable.opening import opened
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.notebooks import html_table
-from cqels_py.engine.options import CLOCK_AHEAD, CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, Options
+from cqels_py.engine.options import CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, Options
 from cqels_py.engine.query import Query
 from cqels_py.engine.registered_rules import FACTS, NAMESPACE, RegisteredRules, read_rules, rule_set_of
 from cqels_py.engine.registry import Registry
@@ -49,8 +49,8 @@ from cqels_py.engine.stream_opening import opening_of
 from cqels_py.engine.unread import RAISE, Unread
 from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
 from cqels_py.errors import CqelsError, DataError, RefusedResult, RunError, UsageError
-from cqels_py.event_time.ahead import AheadGuard, ClockGuard, Guard
-from cqels_py.event_time.wall_clock import WallClock
+from cqels_py.event_time.ahead import AheadGuard
+from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.objects import element_of_object
@@ -220,14 +220,8 @@ class Engine:
         self._blank_nodes = blank_nodes
         self._options = options
         self._batch = batch
-        self._clock = WallClock(options.clock_delay) if clock == WALL else None
-        # The streams, by number, that do not follow the clock, if there is one.
-        self._by_events: set[int] = set()
-        self._guard: Guard = (
-            AheadGuard(options.ahead)
-            if self._clock is None
-            else ClockGuard(self._clock, options.ahead or CLOCK_AHEAD, self._by_events)
-        )
+        self._clocks = Clocks(options)
+        self._guard = None if clock == WALL else AheadGuard(options.ahead)
         self._lateness_of: dict[int, int] = {}
         self._runner = LocalRunner(
             self.dictionary,
@@ -235,8 +229,8 @@ class Engine:
             lateness_of=self._lateness_of,
             waiting=True,
             guard=self._guard,
-            clock=self._clock,
-            by_events=self._by_events,
+            clock=self._clocks.guard,
+            by_events=self._clocks.by_events,
             max_state=max_state,
         )
         self._counters = self._runner.counters
@@ -273,7 +267,7 @@ class Engine:
         self._pending.inputs_kept = self._inputs.sync
         self._reports.left_out = self._inputs.left_out
         self._inputs.begin()
-        self._clock_thread = None if self._clock is None else ClockThread(self)
+        self._clocks.keep_time(self)
         use(self)
 
     @property
@@ -337,6 +331,7 @@ class Engine:
         rules: RegisteredRules | None = None,
         name: str | None = None,
         backfill: Mapping[str, StreamSource] | str | None = None,
+        clock: str | None = None,
     ) -> Query:
         """Register a query, by its text or compiled (`engine.compile`); it sees elements that are pushed from now on.
 
@@ -345,6 +340,9 @@ class Engine:
         are those since the snapshot before the last, or more. Elements that are later than those the engine has taken in of these
         streams are left out, so that none comes twice. The other queries go on afterwards as if nothing had happened; other
         threads' calls wait meanwhile.
+
+        `clock` "wall": the query's time follows the computer's clock, "events": its elements alone move it; without it that is as
+        its streams have it (`Engine`). Queries that feed each other have one time: one of them that says its clock says it for all.
 
         `source` names the text in messages. `static`: data of the default graph, one source or several; `static_graphs`: named
         graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees triples inferred from the
@@ -358,7 +356,14 @@ class Engine:
             raise _called_by_subscriber("register")
         check_entailment(entailment)
         asked = Registration.of(
-            text, name, source, changelog=changelog, entailment=entailment, guarantee=guarantee, rules=rules
+            text,
+            name,
+            source,
+            changelog=changelog,
+            entailment=entailment,
+            guarantee=guarantee,
+            rules=rules,
+            clock=clock,
         )
         if isinstance(static, Iterator):
             static = list(static)
@@ -380,6 +385,7 @@ class Engine:
         # Beside the running engine: other threads can push meanwhile.
         self._prepare(compiled, asked, has_static=bool(static != () or graphs or compiled.static_graphs))
         query = self._register(compiled, static, graphs, asked, backfill)
+        self._clocks.keep_time(self)
         try:
             self._refresh.keep(query, static, graphs)
         except UsageError:
@@ -461,10 +467,17 @@ class Engine:
             self._options.max_text, report_for(compiled.plan, self._reports.report), self._counters.add_no_numbers
         )
         dataflow = Dataflow(
-            compiled.plan, self.dictionary, data, pool=self._runner.pool, limits=limits, seed=asked.seed
+            compiled.plan,
+            self.dictionary,
+            data,
+            pool=self._runner.pool,
+            limits=limits,
+            seed=asked.seed,
+            by_clock=self._clocks.follows(asked.clock, compiled.plan.streams),
         )
-        query = Query(compiled, dataflow, self, asked.name)
-        return query, RunningQuery(dataflow, self._numbered(query.plan), query.delivery)
+        query = Query(compiled, dataflow, self, asked.name, asked.clock)
+        by_clock = None if asked.clock is None else asked.clock == WALL
+        return query, RunningQuery(dataflow, self._numbered(query.plan), query.delivery, by_clock=by_clock)
 
     def _give_up(self, query: Query, streams: int) -> None:
         """A query is not added after all; before it there were so many streams."""
@@ -477,9 +490,7 @@ class Engine:
         """The numbers of the streams that a plan reads, whose lateness the runner knows from now on."""
         numbers = self._registry.numbers(plan)
         self._lateness_of.update(zip(numbers, map(self._options.lateness_at, plan.streams), strict=True))
-        if self._clock is not None:
-            by_number = zip(numbers, plan.streams, strict=True)
-            self._by_events.update(number for number, iri in by_number if not self._options.follows_clock(iri))
+        self._clocks.know(numbers, plan.streams)
         return numbers
 
     @undisturbed
@@ -836,14 +847,14 @@ class Engine:
     @undisturbed
     def _follow_clock(self, merged: TimeMerge | None = None) -> None:
         """Let event time go on with the clock; results that are due are delivered. `merged`: the sources that are read, if any."""
-        assert self._clock is not None
+        clock = self._clocks.wall
         with self._turn:
             if self._steps.busy or self._steps.ended is not None:
                 return
             if merged is None and self._inputs.expects_run:
                 # Its sources may have elements of meanwhile.
                 return
-            passed, wrong = self._clock.passed(), self._evaluate()
+            passed, wrong = clock.passed(), self._evaluate()
             behind: frozenset[int] = frozenset()
             if merged is not None:
                 merged.advance(passed)
@@ -851,14 +862,14 @@ class Engine:
             self._inputs.followed(passed, behind)
             with self._steps:
                 self._runner.follow(passed, behind)
-            if self._clock.jumps:
-                self._reports.clock_jumped(self._clock.jumps.pop())
+            if clock.jumps:
+                self._reports.clock_jumped(clock.jumps.pop())
             deliveries = self._pending.take()
         if deliveries or wrong or self._reports.due or self._pending.failed:
             self._deliver(deliveries, wrong)
 
     @undisturbed
-    def _hold(self, frontiers: Mapping[int, int]) -> None:
+    def _hold(self, frontiers: Frontiers) -> None:
         """Let queries over several streams wait until all elements of these are there; results that are due are delivered."""
         if frontiers == self._runner.frontiers:
             return
@@ -889,8 +900,7 @@ class Engine:
         """Take in no more elements, and deliver nothing more. Results that wait can still be taken. A second call does nothing."""
         if self._steps.ended is None:
             self._steps.ended = UsageError("the engine has been closed: make a new engine")
-        if self._clock_thread is not None:
-            self._clock_thread.stop()
+        self._clocks.stop()
         done(self)
         for query in list(self._known):
             query.end()
@@ -1036,7 +1046,7 @@ class Engine:
         with self._steps:
             self._runner.push(batch)
         self._tell_dropped(late, ahead)
-        while self._guard.jumps:
+        while self._guard is not None and self._guard.jumps:
             stream, time = self._guard.jumps.popleft()
             self._reports.ask_jump(self._registry.stream(stream), time)
 

@@ -77,7 +77,14 @@ class Query:
     Several threads may use it, as they may use its engine.
     """
 
-    def __init__(self, compiled: CompiledQuery, dataflow: Dataflow, host: QueryHost, name: str | None = None) -> None:
+    def __init__(
+        self,
+        compiled: CompiledQuery,
+        dataflow: Dataflow,
+        host: QueryHost,
+        name: str | None = None,
+        clock: str | None = None,
+    ) -> None:
         self.compiled = compiled
         self.plan = compiled.plan
         self.restored = False
@@ -85,6 +92,8 @@ class Query:
         self.recent: list[ResultBatch] = []
         """Of a restored query, the results since the snapshot, for each subscriber with `from_number`, until more input comes."""
         self._name = name
+        self.clock = clock
+        """The clock that `register` was asked for; None: that of its streams."""
         self._host = host
         # None once the query has been closed: its state is freed even if the program still refers to the query.
         self._dataflow: Dataflow | None = dataflow

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from cqels_py.engine.options import Options
+from cqels_py.engine.options import CLOCK_AHEAD, WALL, Options
 from cqels_py.engine.rejects import MALFORMED, SPLIT, Record, Rejects
 from cqels_py.errors import CqelsError, DataError, RefusedResult, RunError
 from cqels_py.formats.times import unit_question
@@ -117,13 +117,15 @@ class EngineReports:
     def ahead(self, dropped: int) -> None:
         """Count elements of the current step that were dropped as too far ahead."""
         elements = "1 element was" if dropped == 1 else f"{dropped} elements were"
-        assert self._options.ahead is not None
-        self.due.append(
-            DataError(
-                f"{elements} dropped: more than {self._options.ahead:,} microseconds later than the element before it in "
-                "its stream, as if by a wrong clock; if it was a pause, a greater ahead accepts it"
+        ahead = self._options.ahead
+        if ahead is None or self._options.clock == WALL:
+            later = f"more than {ahead or CLOCK_AHEAD:,} microseconds ahead of this computer's clock; a greater ahead accepts it"
+        else:
+            later = (
+                f"more than {ahead:,} microseconds later than the element before it in its stream, as if by a wrong clock; if it "
+                "was a pause, a greater ahead accepts it"
             )
-        )
+        self.due.append(DataError(f"{elements} dropped: {later}"))
 
     def ask_jump(self, stream: str, time: int) -> None:
         """Ask once about a stream whose time has jumped by more than a year."""

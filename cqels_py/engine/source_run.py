@@ -12,12 +12,13 @@ from cqels_py.batches.rearrange import slice_elements
 from cqels_py.engine.clock_thread import INTERVAL
 from cqels_py.engine.stream_opening import opening_of
 from cqels_py.errors import UsageError
+from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.formats.python_times import Time
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.stream_views import NOTHING
 from cqels_py.sources.opened import StreamSource, all_opened, maps_of, predicates_of
 from cqels_py.sources.read_ahead import ReadAhead, reader_ahead
-from cqels_py.sources.time_merge import Place, TimeMerge
+from cqels_py.sources.time_merge import Place, TimeMerge, Timing
 from cqels_py.validation import by_iri, check_callable, check_flag, instant
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class SourceRun:
             if not self._options.more:
                 engine._flush()
                 # With a clock time goes on by that.
-                if engine._clock is None or engine._by_events or self._last is not None:
+                if not engine._runner.all_follow or self._last is not None:
                     engine._end_input(self._last)
             merged.mark_processed()
             for query in list(engine._known):
@@ -88,7 +89,7 @@ class SourceRun:
         engine, sources, streams = self._engine, self._sources, self._engine._registry.streams
         report = engine._reports.malformed if second is None else second.report
         # All sources are asked in turn within one interval.
-        interval = INTERVAL / len(sources) if len(sources) > 1 or engine._clock is not None else None
+        interval = INTERVAL / len(sources) if len(sources) > 1 or engine._clocks.followed else None
         readers = all_opened(
             sources,
             lambda iri: replace(
@@ -102,8 +103,20 @@ class SourceRun:
         numbers = [streams.number(iri) for iri in sources]
         # After a restart there may be elements that wait for those of a source that was behind.
         parted = bool(engine._runner.frontiers)
-        clocks = [None if number in engine._by_events else engine._clock for number in numbers]
-        return TimeMerge(readers, engine._options.ahead, clocks, numbers, parted=parted)
+        ahead = None if engine._guard is None else engine._options.ahead
+        return TimeMerge(readers, ahead, self._timings(numbers), numbers, parted=parted)
+
+    def _timings(self, numbers: Sequence[int]) -> list[Timing]:
+        """How the elements of streams are put in order: as all the queries that read them have it, or else as the stream has."""
+        runner, clocks = self._engine._runner, self._engine._clocks
+        wanted = [runner.clocks_of(number) for number in numbers]
+        both = any(len(each) > 1 for each in wanted)
+        found = []
+        for number, kinds in zip(numbers, wanted, strict=True):
+            by_clock = number not in clocks.by_events if len(kinds) != 1 else True in kinds
+            other = clocks.wall if True in kinds and not by_clock else None
+            found.append(Timing(clocks.wall if by_clock else None, other, both))
+        return found
 
     def _read(self, merged: TimeMerge, second: ReadAhead | None) -> None:
         """Process the elements of the sources, merged by time."""
@@ -129,7 +142,7 @@ class SourceRun:
                         merged.mark_processed()
                         self._acknowledge(merged)
                     self._reached(merged)
-                    if engine._clock is not None:
+                    if engine._clocks.followed:
                         engine._follow_clock(merged)
                     engine._look_at_tables()
                     if progress is not None:
@@ -149,9 +162,9 @@ class SourceRun:
                     if progress is not None:
                         progress(engine.statistics)
                 self._reached(merged)
-                if engine._clock is not None and merged.parted:
+                if engine._clocks.followed and merged.parted:
                     engine._follow_clock(merged)
-            engine._hold({})
+            engine._hold(Frontiers())
 
     def _reached(self, merged: TimeMerge) -> None:
         """All elements that the sources have had so far are taken in."""
@@ -183,7 +196,7 @@ class SourceRun:
                 engine.commit()
             # With a checkpoint, those that wait still do so when the sources are read again.
             if engine._steps.ended is None and not engine._inputs.keeps:
-                engine._hold({})
+                engine._hold(Frontiers())
             raise
         finally:
             engine._merged = None

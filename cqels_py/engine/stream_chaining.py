@@ -51,6 +51,7 @@ class StreamChaining:
         fed: set[str] = set().union(*feeds)
         for query in queries:
             _check_times(query, fed)
+        _check_clocks(queries, feeds)
         order = topological_order([set(query.streams) for query in queries], feeds)
         if order is None:
             names = ", ".join(f"<{stream}>" for stream in sorted(fed))
@@ -81,6 +82,25 @@ class StreamChaining:
             for feeder in (each for each in queries if each is not query and self.fed_by(each, {stream})):
                 waiting |= set(feeder.streams) - found
         return found
+
+
+def _check_clocks(queries: Sequence[Query], feeds: Sequence[set[str]]) -> None:
+    """UsageError for queries that feed each other, directly or through others, and say different clocks: they have one time."""
+    together = [{query} for query in queries]
+    for fed in (each for each in feeds if each):
+        joined = [each for each in together if any(_touches(query, fed, queries, feeds) for query in each)]
+        together = [each for each in together if each not in joined] + [set().union(*joined)]
+    for each in together:
+        said = {query.clock for query in each if query.clock is not None}
+        if len(said) > 1:
+            raise UsageError(
+                "queries that feed each other have one time, and these say different clocks: give them the same clock=, or leave it "
+                "out but for one"
+            )
+
+
+def _touches(query: Query, fed: set[str], queries: Sequence[Query], feeds: Sequence[set[str]]) -> bool:
+    return bool(fed & set(query.streams)) or bool(fed & feeds[queries.index(query)])
 
 
 def _check_times(query: Query, fed: set[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
 from typing import Protocol
 
 import numpy as np
@@ -17,50 +16,24 @@ _YEAR = 366 * 24 * 3600 * 1_000_000
 
 
 class Guard(Protocol):
-    """Decides in order of arrival which elements are too far ahead. `jumps`: numbers and times of streams to be reported."""
-
-    jumps: deque[tuple[int, int]]
+    """Decides in order of arrival which elements are too far ahead."""
 
     def admit(self, time: npt.NDArray[np.int64], stream: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
         """Which of the elements (n times, n numbers of streams) are not too far ahead; None: all of them."""
         ...
 
-    def moves_to(self, stream: int, time: int) -> bool:
-        """Take in an element that is not too far ahead. False, with nothing done, if `admit` has to decide."""
-        ...
-
-    def advance(self, time: int) -> None:
-        """No element before `time` will come."""
-        ...
-
 
 class ClockGuard:
-    """Elements are too far ahead that are more than `ahead` microseconds ahead of the clock.
+    """Elements are too far ahead that are more than `ahead` microseconds ahead of the clock."""
 
-    `by_events`: the numbers of streams that do not follow the clock: none of their elements is.
-    """
-
-    STATE = ()
-
-    def __init__(self, clock: WallClock, ahead: int, by_events: Collection[int] = ()) -> None:
-        self._clock = clock
+    def __init__(self, clock: WallClock, ahead: int) -> None:
+        self.clock = clock
         self._ahead = ahead
-        self._by_events = by_events
-        self.jumps: deque[tuple[int, int]] = deque()
 
     def admit(self, time: npt.NDArray[np.int64], stream: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
         """Which of the elements (n times) are not too far ahead; None: all of them."""
-        admitted: npt.NDArray[np.bool_] = time <= self._clock.now() + self._ahead
-        if self._by_events:
-            admitted |= np.isin(stream, list(self._by_events))
+        admitted: npt.NDArray[np.bool_] = time <= self.clock.now() + self._ahead
         return None if admitted.all() else admitted
-
-    def moves_to(self, stream: int, time: int) -> bool:
-        """Is an element near the clock?"""
-        return stream in self._by_events or time <= self._clock.now() + self._ahead
-
-    def advance(self, time: int) -> None:
-        """The clock decides alone."""
 
 
 class AheadGuard:

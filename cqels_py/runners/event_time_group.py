@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,8 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
 from cqels_py.dataflow.shared_scans import SharedScansPool
 from cqels_py.dataflow.static_data import StaticData
-from cqels_py.event_time.wall_clock import WallClock
+from cqels_py.event_time.ahead import ClockGuard
+from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.event_time.watermark import AFTER_ALL, Watermark
 from cqels_py.event_time.windows import Bounds
 from cqels_py.runners.early import EarlyElements
@@ -24,12 +25,17 @@ from cqels_py.runners.step_waiting import WaitingElements
 from cqels_py.runners.stream_views import NOTHING, StepElements
 from cqels_py.state.named_values import NamedValues
 
+Key: TypeAlias = tuple[frozenset[int], bool]
+"""The streams of a group, and whether its time follows the clock."""
+
 
 class EventTimeGroup:
-    """Queries that read the same streams, or construct streams for one another, and the elements that wait for their watermark.
+    """Queries that read the same streams by the same clock, or construct streams for one another, and the elements that wait for
+    their watermark.
 
     `streams`: the runner's numbers of all that they read. `lateness`, in microseconds: how far their elements may be out of order.
-    `clock`: elements that are ahead of it wait for their time. Where their sources are not read in one order of time, elements wait
+    `guard`: time follows its clock; elements that are ahead of that wait for their time, and those that it does not admit are left
+    out. Where their sources are not read in one order of time, elements wait
     until those of all other streams are there (`hold`). An element is an element of each group that reads its stream, and
     may be late for one and not for another.
     """
@@ -40,7 +46,7 @@ class EventTimeGroup:
         lateness: int,
         counters: Counters,
         pool: SharedScansPool,
-        clock: WallClock | None = None,
+        guard: ClockGuard | None = None,
     ) -> None:
         self.streams = streams
         self._lateness = lateness
@@ -48,8 +54,8 @@ class EventTimeGroup:
         self._pool = pool
         self._queries: list[RunningQuery] = []
         self._on_scans: list[QueriesOnScans] = []
-        self._watermark = Watermark(lateness, clock)
-        self.follows_clock = clock is not None
+        self._watermark = Watermark(lateness, None if guard is None else guard.clock)
+        self._guard = guard
         self._early = EarlyElements()
         self._waiting = WaitingElements({})
         self._spans: Spans | None = None
@@ -68,6 +74,16 @@ class EventTimeGroup:
         scans = [query.dataflow.shared_scans for query in queries]
         self._spans = Spans(scans) if any(each.least_delay is not None for each in scans) else None
         self._waiting = WaitingElements(_bounds_of(queries) if may_wait and self._spans is None else {})
+
+    @property
+    def follows_clock(self) -> bool:
+        """Does time go on with the clock?"""
+        return self._guard is not None
+
+    @property
+    def key(self) -> Key:
+        """What queries have in common that are in one group."""
+        return self.streams, self.follows_clock
 
     @property
     def queries(self) -> list[RunningQuery]:
@@ -116,6 +132,10 @@ class EventTimeGroup:
         )
 
     # --- elements -------------------------------------------------------------------------------------------------
+
+    def near(self, batch: ElementBatch) -> npt.NDArray[np.bool_] | None:
+        """Which of the arriving elements (n) are not too far ahead of the clock; None: all of them."""
+        return None if self._guard is None else self._guard.admit(batch.time, batch.stream)
 
     def admit(self, time: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
         """Which of the arriving elements (n times) are not late for these queries; None: all of them. Moves the watermark."""
@@ -167,12 +187,13 @@ class EventTimeGroup:
             self._advance_to(instant)
         self._advance_to(self._watermark.time, begin=True)
 
-    def hold(self, frontiers: Mapping[int, int]) -> None:
+    def hold(self, frontiers: Frontiers) -> None:
         """The streams whose sources are read have all their elements before these instants; later ones wait for each other.
 
-        `AFTER_ALL`: a stream that is not waited for. Elements of one time come in the order of these streams.
+        Elements of one time come in the order of these streams.
         """
-        own = {stream: time for stream, time in frontiers.items() if stream in self.streams}
+        told = frontiers.of(follows_clock=self.follows_clock)
+        own = {stream: time for stream, time in told.items() if stream in self.streams}
         self._order = list(own) if len(own) > 1 else []
         waited_for = [time for time in own.values() if time < AFTER_ALL]
         frontier = min(waited_for) if waited_for and self._order else None
@@ -336,6 +357,7 @@ class EventTimeGroup:
         columns = ((each.name, getattr(waiting, each.name)) for each in fields(waiting))
         return {
             "streams": [*sorted(self.streams)],
+            "clock": self.follows_clock,
             "watermark": self._watermark.time,
             "frontier": self._watermark.frontier,
             **{f"waiting.{name}": column for name, column in columns if column is not None},
@@ -354,8 +376,13 @@ class EventTimeGroup:
         self._early.keep(waiting if len(waiting) else None)
 
 
-def groups_of(queries: Sequence[RunningQuery]) -> dict[frozenset[int], list[RunningQuery]]:
-    """The queries, in their order, by the streams that move their event time: those they read, and those of queries they feed."""
+def groups_of(
+    queries: Sequence[RunningQuery], follows: Callable[[Sequence[RunningQuery]], bool]
+) -> dict[Key, list[RunningQuery]]:
+    """The queries, in their order, by the streams that move their event time: those they read, and those of queries they feed.
+
+    `follows`: does the time of queries that feed each other follow the clock?
+    """
     members: list[list[RunningQuery]] = [[query] for query in queries]
     for query in queries:
         if query.feed is not None and query.feed.streams:
@@ -363,11 +390,12 @@ def groups_of(queries: Sequence[RunningQuery]) -> dict[frozenset[int], list[Runn
             joined = [each for each in members if query in each or any(fed & set(other.streams) for other in each)]
             members = [each for each in members if each not in joined]
             members.append([other for each in joined for other in each])
-    found: dict[frozenset[int], list[RunningQuery]] = {}
+    found: dict[Key, list[RunningQuery]] = {}
     for each in members:
-        found.setdefault(frozenset(stream for query in each for stream in _moving(query)), []).extend(each)
+        streams = frozenset(stream for query in each for stream in _moving(query))
+        found.setdefault((streams, follows(each)), []).extend(each)
     place = {query: at for at, query in enumerate(queries)}
-    return {streams: sorted(each, key=place.__getitem__) for streams, each in found.items()}
+    return {key: sorted(each, key=place.__getitem__) for key, each in found.items()}
 
 
 def _moving(query: RunningQuery) -> Iterable[int]:

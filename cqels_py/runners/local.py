@@ -15,9 +15,9 @@ from cqels_py.batches.rearrange import take_elements
 from cqels_py.dataflow.shared_scans import SharedScansPool
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
-from cqels_py.event_time.ahead import Guard
-from cqels_py.event_time.wall_clock import WallClock
-from cqels_py.runners.event_time_group import EventTimeGroup, groups_of
+from cqels_py.event_time.ahead import AheadGuard, ClockGuard, Guard
+from cqels_py.event_time.frontiers import Frontiers
+from cqels_py.runners.event_time_group import EventTimeGroup, Key, groups_of
 from cqels_py.runners.protocol import Runner
 from cqels_py.runners.running import BEFORE_ALL, RunningQuery
 from cqels_py.runners.statistics import Counters
@@ -47,13 +47,14 @@ class DroppedReceiver(Protocol):
 class LocalRunner(Runner):
     """Drives all queries of an engine; one thread pushes at a time.
 
-    Queries over the same streams have one event time, which elements of other streams do not move. `lateness`, in microseconds, is
-    that of all streams but those in `lateness_of`, by number; the event time of several streams waits as long as the greatest of
-    theirs. `waiting`: where all windows have a STEP, elements wait for the next boundary, or for `process_waiting`. `guard`: drops
-    elements that are too far ahead. `clock`: elements wait until it reaches their times, and `follow` lets time go on, but for
-    queries that read a stream `by_events`.
-    `max_state`: a query whose state has more bytes is detached, and fails; the others go on. An element
-    that is late for several queries is dropped and counted once.
+    Queries over the same streams by the same clock have one event time, which elements of other streams do not move. `lateness`, in
+    microseconds, is that of all streams but those in `lateness_of`, by number; the event time of several streams waits as long as
+    the greatest of theirs. `waiting`: where all windows have a STEP, elements wait for the next boundary, or for `process_waiting`.
+    `guard`: drops elements that are too far ahead of those before them. `clock`: for queries that follow it elements wait until it
+    reaches their times, those that are too far ahead of it are dropped, and `follow` lets time go on. They are those that say so;
+    of others those that read no stream `by_events`; one such query decides for those that it feeds, or that feed it. `max_state`: a
+    query whose state has more bytes is detached, and fails; the others go on. An element that is late for several queries is
+    dropped and counted once.
     """
 
     def __init__(
@@ -63,8 +64,8 @@ class LocalRunner(Runner):
         *,
         lateness_of: Mapping[int, int] | None = None,
         waiting: bool = False,
-        guard: Guard | None = None,
-        clock: WallClock | None = None,
+        guard: AheadGuard | None = None,
+        clock: ClockGuard | None = None,
         by_events: Collection[int] = (),
         max_state: int | None = None,
     ) -> None:
@@ -79,11 +80,11 @@ class LocalRunner(Runner):
         self._may_wait = waiting
         self._groups: list[EventTimeGroup] = []
         self._reading = _GroupsByStream(())
-        self._restored: dict[frozenset[int], NamedValues] = {}
+        self._restored: list[NamedValues] = []
         self._advanced: int | None = None
         # Where the event time of groups begins whose first query was given elements of before.
-        self._begun: dict[frozenset[int], int] = {}
-        self.frontiers: Mapping[int, int] = {}
+        self._begun: dict[Key, int] = {}
+        self.frontiers = Frontiers()
         self._collect_at = _COLLECT_FROM
         self.max_state = max_state
         self._look_at_state = 0
@@ -102,26 +103,46 @@ class LocalRunner(Runner):
         self.process_waiting()
         # New lists: the runner may be iterating over the old ones.
         self._queries = queries
-        there = {group.streams: group for group in self._groups}
+        there = {group.key: group for group in self._groups}
         groups = []
-        for streams, members in groups_of(queries).items():
-            group = there.get(streams) or self._new_group(streams, members)
+        for key, members in groups_of(queries, self._follow).items():
+            group = there.get(key) or self._new_group(key, members)
             group.set_queries(members, may_wait=self._may_wait)
             group.hold(self.frontiers)
             groups.append(group)
         self._groups = groups
         self._reading = _GroupsByStream(groups)
 
-    def _new_group(self, streams: frozenset[int], members: Sequence[RunningQuery]) -> EventTimeGroup:
-        clock = None if any(stream in self._by_events for stream in streams) else self._clock
-        group = EventTimeGroup(streams, self._lateness_over(streams), self.counters, self.pool, clock)
-        if (state := self._restored.get(streams)) is not None:
+    def _new_group(self, key: Key, members: Sequence[RunningQuery]) -> EventTimeGroup:
+        streams, follows = key
+        group = EventTimeGroup(
+            streams, self._lateness_over(streams), self.counters, self.pool, self._clock if follows else None
+        )
+        if (state := self._restored_of(key)) is not None:
             group.restore(state)
         else:
             former = [each for each in self._groups if any(query in each for query in members)]
-            begin = [each for each in (self._advanced, self._begun.pop(streams, None)) if each is not None]
+            begin = [each for each in (self._advanced, self._begun.pop(key, None)) if each is not None]
             group.inherit(former, max(begin, default=None))
         return group
+
+    def _follow(self, queries: Sequence[RunningQuery]) -> bool:
+        """Does the time of queries that have one follow the clock?"""
+        if self._clock is None:
+            return False
+        said = [query.by_clock for query in queries if query.by_clock is not None]
+        return (
+            any(said) if said else not any(stream in self._by_events for query in queries for stream in query.streams)
+        )
+
+    def clocks_of(self, stream: int) -> set[bool]:
+        """Whether the queries that read a stream follow the clock: True and False, or both."""
+        return {group.follows_clock for group, _ in self._reading.of(stream)}
+
+    @property
+    def all_follow(self) -> bool:
+        """Are there queries, and do all follow the clock?"""
+        return bool(self._groups) and all(group.follows_clock for group in self._groups)
 
     def _lateness_over(self, streams: Iterable[int]) -> int:
         """Microseconds that elements may come out of order where several streams are read: the most of any of them."""
@@ -139,17 +160,24 @@ class LocalRunner(Runner):
             counters.ahead += self._drop(AHEAD, batch, ~guarded, numbers)
             batch, numbers = take_elements(batch, np.flatnonzero(guarded)), numbers[guarded]
         late: Mask | None = None
+        ahead: Mask | None = None
         taken: list[tuple[EventTimeGroup, ElementBatch]] = []
         for group, positions in self._reading.parts(batch):
             part = batch if positions is None else take_elements(batch, positions)
+            if (near := group.near(part)) is not None:
+                ahead = _with_dropped(ahead, len(batch.time), positions, near)
+                kept = np.flatnonzero(near)
+                part, positions = take_elements(part, kept), kept if positions is None else positions[kept]
             admitted = group.admit(part.time)
             if admitted is not None:
-                late = _with_late(late, len(batch.time), positions, admitted)
+                late = _with_dropped(late, len(batch.time), positions, admitted)
                 part = take_elements(part, np.flatnonzero(admitted))
             taken.append((group, part))
-        if late is not None:
-            if numbers is None:
-                numbers = np.arange(before + 1, counters.elements + 1)
+        if numbers is None and not (late is None and ahead is None):
+            numbers = np.arange(before + 1, counters.elements + 1)
+        if ahead is not None and numbers is not None:
+            counters.ahead += self._drop(AHEAD, batch, ahead, numbers)
+        if late is not None and numbers is not None:
             counters.late += self._drop(LATE, batch, late, numbers)
         for group, part in taken:
             group.take(part)
@@ -164,8 +192,9 @@ class LocalRunner(Runner):
         streams = frozenset(query.streams)
         group = EventTimeGroup(streams, self._lateness_over(streams), self.counters, self.pool)
         group.set_queries([query], may_wait=False)
-        there = next((each for each in self._groups if each.streams == streams and each.has_begun), None)
-        return Joining(group, None if there is None else there.time, guard)
+        key = streams, self._follow([query])
+        there = next((each for each in self._groups if each.key == key and each.has_begun), None)
+        return Joining(group, key, None if there is None else there.time, guard)
 
     def backfill(self, joining: Joining, batch: ElementBatch) -> None:
         """Elements of before, in order of arrival. Those that the other queries of its group have not processed yet are left out, as
@@ -185,13 +214,12 @@ class LocalRunner(Runner):
 
     def end_backfill(self, joining: Joining) -> None:
         """No more elements of before follow: the query can be added. If its streams have had no others, their time begins there."""
-        streams = joining.group.streams
         joining.group.complete()
         if joining.until is None:
-            self._begun[streams] = joining.group.time
+            self._begun[joining.key] = joining.group.time
             for group in self._groups:
-                if group.streams == streams:
-                    group.begin(self._begun.pop(streams))
+                if group.key == joining.key:
+                    group.begin(self._begun.pop(joining.key))
 
     @property
     def nbytes(self) -> int:
@@ -262,11 +290,8 @@ class LocalRunner(Runner):
         """Are there queries that need not wait for each other's streams, and room for the elements that wait meanwhile?"""
         return len(self._groups) > 1 and sum(group.early for group in self._groups) < _MOST_EARLY
 
-    def hold(self, frontiers: Mapping[int, int]) -> None:
-        """By stream, an instant before which all its elements are there: queries over several streams do not go beyond the least.
-
-        `AFTER_ALL`: a stream that is not waited for. With none, elements come in one order of time.
-        """
+    def hold(self, frontiers: Frontiers) -> None:
+        """How far the sources of streams are: queries over several streams do not go beyond the least."""
         self.frontiers = frontiers
         for group in self._groups:
             group.hold(frontiers)
@@ -319,7 +344,7 @@ class LocalRunner(Runner):
         Dataflows and dictionary have states of their own. Arrays are no copies: write them before the next element.
         """
         return {
-            "event_time": {"advanced": self._advanced, "frontiers": json.dumps([*self.frontiers.items()])},
+            "event_time": {"advanced": self._advanced, "frontiers": json.dumps(self.frontiers.plain())},
             **({} if self._guard is None else {"ahead": values_of(self._guard)}),
             "counters": values_of(self.counters),
             **{f"{_GROUP}{number}": group.state() for number, group in enumerate(self._groups)},
@@ -331,19 +356,26 @@ class LocalRunner(Runner):
         Its queries may come before or after this, but none of theirs elements.
         """
         self._advanced = cast("int | None", state["event_time"]["advanced"])
-        self.frontiers = dict(json.loads(str(state["event_time"].get("frontiers", "[]"))))
+        self.frontiers = Frontiers.from_plain(json.loads(str(state["event_time"].get("frontiers", "[]"))))
         if self._guard is not None:
             restore(self._guard, state["ahead"])
         restore(self.counters, state["counters"])
-        groups = [values for name, values in state.items() if name.startswith(_GROUP)]
-        self._restored = {frozenset(cast("list[int]", each["streams"])): each for each in groups}
+        self._restored = [values for name, values in state.items() if name.startswith(_GROUP)]
         for group in self._groups:
-            if group.streams in self._restored:
-                group.restore(self._restored[group.streams])
+            if (found := self._restored_of(group.key)) is not None:
+                group.restore(found)
+
+    def _restored_of(self, key: Key) -> NamedValues | None:
+        streams, follows = key
+        for each in self._restored:
+            # States of earlier versions have one group for each set of streams.
+            if frozenset(cast("list[int]", each["streams"])) == streams and each.get("clock", follows) == follows:
+                return each
+        return None
 
     def end_restore(self) -> None:
         """All queries that the state was of are there: later ones begin anew, also where they read the same streams."""
-        self._restored = {}
+        self._restored = []
 
     def _release_terms(self, joining: EventTimeGroup | None = None) -> None:
         """Release terms that nothing refers to, whenever the dictionary has doubled since the last time.
@@ -366,9 +398,13 @@ class LocalRunner(Runner):
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """A query that is given elements of before, as a group of its own; `until`: those that the group it joins has processed."""
+    """A query that is given elements of before, as a group of its own; `until`: those that the group it joins has processed.
+
+    `key`: that of the latter.
+    """
 
     group: EventTimeGroup
+    key: Key
     until: int | None
     guard: Guard | None
 
@@ -415,9 +451,9 @@ class _GroupsByStream:
         return found
 
 
-def _with_late(late: Mask | None, count: int, positions: Positions | None, admitted: Mask) -> Mask:
-    """Which of the batch's elements (count) are late for a group, besides those that are for others."""
-    found = np.zeros(count, np.bool_) if late is None else late
+def _with_dropped(others: Mask | None, count: int, positions: Positions | None, admitted: Mask) -> Mask:
+    """Which of the batch's elements (count) are dropped for a group, besides those that are for others."""
+    found = np.zeros(count, np.bool_) if others is None else others
     dropped = np.flatnonzero(~admitted)
     found[dropped if positions is None else positions[dropped]] = True
     return found

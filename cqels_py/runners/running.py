@@ -50,9 +50,15 @@ class Feed(Protocol):
 
 
 class RunningQuery:
-    """A dataflow, the engine's numbers of its streams, and the receiver of its results."""
+    """A dataflow, the engine's numbers of its streams, and the receiver of its results.
 
-    def __init__(self, dataflow: Dataflow, streams: Sequence[int], receiver: ResultReceiver) -> None:
+    `by_clock`: whether its time follows the clock, if it says so; None: its streams decide.
+    """
+
+    def __init__(
+        self, dataflow: Dataflow, streams: Sequence[int], receiver: ResultReceiver, *, by_clock: bool | None = None
+    ) -> None:
+        self.by_clock = by_clock
         self.dataflow = dataflow
         self.streams = tuple(streams)
         self._receiver = receiver

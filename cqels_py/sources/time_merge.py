@@ -16,6 +16,7 @@ import numpy as np
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
 from cqels_py.event_time.ahead import AheadGuard
+from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.event_time.wall_clock import WallClock
 from cqels_py.event_time.watermark import AFTER_ALL
 from cqels_py.sources.batches import BatchSource
@@ -23,6 +24,19 @@ from cqels_py.sources.partitions import Returned
 from cqels_py.sources.protocol import Partitioned, Source
 
 _BEFORE_ALL = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """By which time the elements of a source are put in order: with a `clock` none is later than now, and silence passes, too.
+
+    `other`: the clock, if it is not that of the order, but of some queries that read the source; `both`: there are queries of
+    both kinds in the run.
+    """
+
+    clock: WallClock | None = None
+    other: WallClock | None = None
+    both: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +55,22 @@ class _MergedSource:
     `keys`: the greatest time so far, element by element: an element out of order keeps its place behind its predecessors, so that
     lateness does not depend on the other sources. Elements with keys before `greatest` are all there. `live`: its elements come
     while it is read. One that is too far `ahead` keeps its place likewise: it will be dropped, and those behind it are not to wait
-    for its time. With a `clock` none has a later place than now.
+    for its time. With a `clock` none has a later place than now. `beside`: `greatest` for queries whose time is not that of this
+    order.
 
     `_polled` and `_taken` count elements; `_positions`: the position after each poll whose elements have not all been taken, with
     their count; `_reached`: the last position up to which all have been taken; `_processed`: that of those which were
     processed, and may be committed.
     """
 
-    def __init__(self, source: Source, ahead: int | None, clock: WallClock | None) -> None:
+    def __init__(self, source: Source, ahead: int | None, timing: Timing) -> None:
         self._source = source
         self.partitions = source if isinstance(source, Partitioned) else None
-        self._guard = None if ahead is None or clock is not None else AheadGuard(ahead)
-        self.clock = clock
+        self._guard = None if ahead is None or timing.clock is not None else AheadGuard(ahead)
+        self._in_order = timing.clock
+        self.clock = timing.clock or timing.other
+        self._both = timing.both
+        self.beside = _BEFORE_ALL
         self.had_nothing = self.caught_up = False
         self.live = not isinstance(source, BatchSource) or source.live
         self.pending: list[ElementBatch] = []
@@ -95,6 +113,8 @@ class _MergedSource:
         """May elements before `time` follow those that were taken?"""
         if not (self.caught_up or self.ended) or self.keeps_before(time):
             return True
+        if self._both:
+            return any(int(batch.time.min()) < time for batch in self.pending)
         return bool(len(self.keys) and self.keys.item(0) < time)
 
     def read(self) -> None:
@@ -119,8 +139,12 @@ class _MergedSource:
                 and (admitted := self._guard.admit(time, np.zeros(len(time), np.int32))) is not None
             ):
                 time = np.where(admitted, time, self.greatest)
-            if self.clock is not None:
-                time = np.minimum(time, self.clock.now())
+            if self._both:
+                latest = int(time.max())
+                by_clock = self.clock is not None and self._in_order is None
+                self.beside = max(self.beside, min(latest, self.clock.now()) if self.clock and by_clock else latest)
+            if self._in_order is not None:
+                time = np.minimum(time, self._in_order.now())
             keys = np.maximum.accumulate(np.maximum(time, self.greatest))
             self.greatest = int(keys[-1])
             self.pending.append(batch)
@@ -140,6 +164,25 @@ class _MergedSource:
                 self._place = self._reached, count
         return slice_elements(batch, 0, cut), keys
 
+    def advance(self, time: int) -> None:
+        """By the clock it is this time: if the source has caught up, it has no element of before."""
+        if self.clock is None:
+            return
+        if self.partitions is not None and self._in_order is not None:
+            self.partitions.advance(time)
+        if self.caught_up and not self.keeps_before(time):
+            if self._in_order is None:
+                self.beside = max(self.beside, time)
+            else:
+                self.greatest = max(self.greatest, time)
+
+    def frontier(self, *, by_clock: bool) -> int:
+        """Its elements before this instant have been returned, for queries that follow the clock, or others."""
+        if self.ended or self.idle:
+            return AFTER_ALL
+        own = self._in_order is not None if self.clock is not None else by_clock
+        return self.greatest if own == by_clock or not self._both else self.beside
+
     def commit(self) -> None:
         """Commit the elements that have been processed, if there are more of them than at the last commit."""
         if self._processed is not None:
@@ -155,7 +198,7 @@ class _MergedSource:
 class TimeMerge:
     """Iterates over the elements of all sources in one order, in batches; an empty one where nothing comes for now.
 
-    `ahead`: as of `AheadGuard`. `clocks`: of each source; elements that are ahead of it hold up no others. While `parting` is set,
+    `ahead`: as of `AheadGuard`. `timings`: of each source. While `parting` is set,
     elements of live sources are returned as they come, those of each source in its order, and whoever takes them has to wait for
     the others: `frontiers` says how far each is, and `before` how far it was before the batch. `streams`: the numbers of the
     sources' streams, for these. `parted`: elements of earlier sources of these streams have been taken so already.
@@ -165,34 +208,37 @@ class TimeMerge:
         self,
         sources: Sequence[Source],
         ahead: int | None = None,
-        clocks: Sequence[WallClock | None] = (),
+        timings: Sequence[Timing] = (),
         streams: Sequence[int] = (),
         *,
         parted: bool = False,
     ) -> None:
-        with_clocks = zip(sources, clocks or [None] * len(sources), strict=True)
-        self._sources = [_MergedSource(source, ahead, clock) for source, clock in with_clocks]
+        pairs = zip(sources, timings or [Timing()] * len(sources), strict=True)
+        self._sources = [_MergedSource(source, ahead, timing) for source, timing in pairs]
+        # No order suits all queries.
+        self._both = any(timing.both for timing in timings)
         self._streams = streams
         self.parted = parted
         self.parting = False
-        self.before: dict[int, int] = {}
+        self.before = Frontiers()
         self.places_before: list[Place | None] = []
 
     def places(self) -> list[Place | None]:
         """Of each source, how far its elements have been returned; see `_MergedSource.place`."""
         return [source.place for source in self._sources]
 
-    def frontiers(self) -> dict[int, int]:
-        """By stream, an instant before which all its elements have been returned; none as long as all come in one order of time.
-
-        For streams that are idle or have ended it is `AFTER_ALL`.
-        """
+    def frontiers(self) -> Frontiers:
+        """How far the elements of streams have been returned; none as long as all come in one order of time."""
         if not self.parted:
-            return {}
-        return {
-            stream: AFTER_ALL if source.ended or source.idle else source.greatest
-            for stream, source in zip(self._streams, self._sources, strict=True)
-        }
+            return Frontiers()
+        by_events, by_clock = (
+            {
+                stream: source.frontier(by_clock=each)
+                for stream, source in zip(self._streams, self._sources, strict=True)
+            }
+            for each in (False, True)
+        )
+        return Frontiers(by_events, None if by_events == by_clock else by_clock)
 
     def behind(self, time: int) -> frozenset[int]:
         """The streams of which elements before `time` may follow: in this round their sources had some, or were not asked."""
@@ -203,12 +249,7 @@ class TimeMerge:
     def advance(self, time: int) -> None:
         """The sources with a clock that have caught up have no element before `time`: others do not wait for them."""
         for source in self._sources:
-            if source.clock is None:
-                continue
-            if source.partitions is not None:
-                source.partitions.advance(time)
-            if source.caught_up and not source.keeps_before(time):
-                source.greatest = max(source.greatest, time)
+            source.advance(time)
 
     def live_ids(self) -> Iterator[Ids]:
         """Ids of elements that were read, but wait for those of another source."""
@@ -220,7 +261,7 @@ class TimeMerge:
 
     def __iter__(self) -> Iterator[ElementBatch]:
         while unfinished := [source for source in self._sources if not source.ended]:
-            self.parted = self.parted or (self.parting and any(source.live for source in unfinished))
+            self.parted = self.parted or (self.parting and (self._both or any(source.live for source in unfinished)))
             self.before = self.frontiers()
             self._ask(unfinished)
             self.places_before = self.places()

@@ -715,7 +715,7 @@ def test_decisions_by_the_clock_are_made_again_as_they_were(tmp_path: Path) -> N
     assert statistics.late
     assert statistics.ahead
     engine = cqels.Engine(checkpoint=tmp_path, clock="wall", clock_delay=1000, ahead=30 * SECOND)
-    engine._clock_thread.stop()
+    engine._clocks.stop()
     (query,) = engine.queries
     again = [(result.number, result.time, result.sign) for result in query.results() if result.number <= len(found)]
     assert again == found

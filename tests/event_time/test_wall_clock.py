@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cqels_py.engine import engine as engine_module
+from cqels_py.engine import clocks
 from cqels_py.engine.engine import Engine
 from cqels_py.errors import UsageError
 from cqels_py.event_time.wall_clock import SECOND, WallClock
@@ -58,8 +58,8 @@ class NoThread:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
     clock = SetClock(2)
-    monkeypatch.setattr(engine_module, "WallClock", lambda delay: clock)
-    monkeypatch.setattr(engine_module, "ClockThread", NoThread)
+    monkeypatch.setattr(clocks, "WallClock", lambda delay: clock)
+    monkeypatch.setattr(clocks, "ClockThread", NoThread)
     return clock
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.errors import UsageError
+from cqels_py.event_time.frontiers import Frontiers
 
 if TYPE_CHECKING:
     from cqels_py.engine.durable.joining import Joining
@@ -60,7 +61,7 @@ class Inputs:
     def followed(self, time: int, behind: frozenset[int]) -> None:
         """Time goes on with the clock; see `LocalRunner.follow`."""
 
-    def held(self, frontiers: Mapping[int, int]) -> None:
+    def held(self, frontiers: Frontiers) -> None:
         """Elements of sources are no longer in one order of time; see `LocalRunner.hold`."""
 
     def finished(self, until: int | None, *, ended: bool) -> None:

@@ -42,6 +42,7 @@ from cqels_py.engine.durable.saved_state import COMPANION, HEADER, copied, state
 from cqels_py.engine.query import Query
 from cqels_py.engine.rejects import Record
 from cqels_py.errors import UnsupportedQuery, UsageError
+from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.state.named_values import NamedValues
 
 if TYPE_CHECKING:
@@ -188,8 +189,7 @@ class LoggedInputs(Inputs):
 
     def followed(self, time: int, behind: frozenset[int]) -> None:
         engine = self._engine
-        assert engine._clock is not None
-        now = engine._clock.hold()
+        now = engine._clocks.wall.hold()
         self._followed.pop(behind, None)
         if engine._runner.is_due(time, behind, now):
             self._append(Kind.FOLLOW, _following(time, behind))
@@ -197,8 +197,8 @@ class LoggedInputs(Inputs):
             # Watermarks alone move, which matters once something else comes.
             self._followed[behind] = time, now
 
-    def held(self, frontiers: Mapping[int, int]) -> None:
-        self._append(Kind.HOLD, json.dumps([*frontiers.items()]).encode())
+    def held(self, frontiers: Frontiers) -> None:
+        self._append(Kind.HOLD, json.dumps(frontiers.plain()).encode())
 
     def finished(self, until: int | None, *, ended: bool) -> None:
         self._append(Kind.FINISH, json.dumps({"until": until, "ended": ended}).encode())
@@ -302,7 +302,8 @@ class LoggedInputs(Inputs):
         if self._is_due():
             self._begin_snapshot()
         self._state.scopes = self._engine._elements, self._engine.dictionary.documents
-        self._state.now = 0 if (clock := self._engine._clock) is None else clock.hold()
+        clocks = self._engine._clocks
+        self._state.now = clocks.wall.hold() if clocks.followed else 0
 
     def _is_due(self) -> bool:
         """Does the log outweigh the state, and is the last snapshot long ago, or the log far too long?"""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.algebra.nodes import Output
+from cqels_py.engine.clocks import check_clock
 from cqels_py.engine.compile import CompiledQuery, compile_query
 from cqels_py.engine.registered_rules import RegisteredRules, read_rules, rule_set_of
 from cqels_py.engine.services import Answers
@@ -38,6 +39,7 @@ class Registration:
     services: Answers = field(default_factory=Answers, compare=False)
     seed: str = field(default="", compare=False)
     documents: int | None = field(default=None, compare=False)
+    clock: str | None = None
 
     @staticmethod
     def of(
@@ -49,8 +51,10 @@ class Registration:
         entailment: str | None,
         guarantee: bool,
         rules: RegisteredRules | None,
+        clock: str | None,
     ) -> Registration:
-        """The registration with the arguments of `Engine.register`. UsageError for a name that is none."""
+        """The registration with the arguments of `Engine.register`. UsageError for a name or a clock that is none."""
+        check_clock(clock)
         if name is not None and (not isinstance(name, str) or not name):
             raise UsageError(f"name is a text by which the query is known, not {name!r}")
         without: tuple[str, ...] = ()
@@ -61,7 +65,7 @@ class Registration:
         given = rules.given if isinstance(rules, RegisteredRules) else None
         seed = new_seed()
         return Registration(
-            name or text, name, text, source, changelog, entailment, guarantee, without, given, seed=seed
+            name or text, name, text, source, changelog, entailment, guarantee, without, given, seed=seed, clock=clock
         )
 
     def compiled(self) -> CompiledQuery:
@@ -88,7 +92,7 @@ class Registration:
 
     def differing(self, other: Registration) -> list[str]:
         """The options in which another registration differs."""
-        names = ("text", "changelog", "entailment", "guarantee", "without", "rules")
+        names = ("text", "changelog", "entailment", "guarantee", "without", "rules", "clock")
         return [name for name in names if _plain(getattr(self, name)) != _plain(getattr(other, name))]
 
 

@@ -20,6 +20,7 @@ from cqels_py.engine.durable.joining import Joining
 from cqels_py.engine.durable.records import HEAD, Kind, read_with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.saved_state import ENGINE, HEADER, QUERY, below, dataflow_of, restored_results
+from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.runners.chaining import ConstructedStream
 from cqels_py.state.named_values import NamedValues, restore
 
@@ -104,8 +105,8 @@ class Restoring:
         *scopes, durable.now = HEAD.unpack_from(record.content)
         durable.scopes = scopes[0], scopes[1]
         engine.dictionary.number_documents_after(scopes[1])
-        if engine._clock is not None:
-            engine._clock.hold(durable.now)
+        if durable.now:
+            engine._clocks.wall.hold(durable.now)
         engine._elements = scopes[0]
         self._take(record.kind, memoryview(record.content)[HEAD.size :])
         if record.kind == Kind.JOIN and self._joins is not None:
@@ -142,7 +143,7 @@ class Restoring:
                 time, behind = found if isinstance(found, list) else (found, ())
                 self._step(lambda: engine._runner.follow(time, behind))
             case Kind.HOLD:
-                frontiers = dict(json.loads(bytes(content)))
+                frontiers = Frontiers.from_plain(json.loads(bytes(content)))
                 self._step(lambda: engine._runner.hold(frontiers))
             case Kind.FINISH:
                 given = json.loads(bytes(content))
