@@ -30,6 +30,18 @@ CODES = {
     "DamagedFile": "CQ-DAMAGED",
     "OtherRows": "CQ-OTHER-ROWS",
     "StorageError": "CQ-STORAGE",
+    "ServiceError": "CQ-SERVICE",
+    "NotFound": "CQ-NOT-FOUND",
+    "Conflict": "CQ-CONFLICT",
+    "Gone": "CQ-GONE",
+    "Forbidden": "CQ-FORBIDDEN",
+    "Unauthorized": "CQ-UNAUTHORIZED",
+    "NotAcceptable": "CQ-NOT-ACCEPTABLE",
+    "TooLarge": "CQ-TOO-LARGE",
+    "UnknownMediaType": "CQ-MEDIA-TYPE",
+    "MethodNotAllowed": "CQ-METHOD",
+    "Starting": "CQ-STARTING",
+    "TooMany": "CQ-TOO-MANY",
 }
 """Codes are a promise: a line here is added, never changed."""
 

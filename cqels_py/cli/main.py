@@ -662,6 +662,85 @@ def checkpoint_copy_command(folder: Path, to: Path) -> None:
         copy(folder, to)
 
 
+_MIB = 1 << 20
+_SIZE = click.IntRange(min=1)
+
+
+@app.command("serve")
+@click.option("--data", metavar="DIR", type=_FILE, help="Where everything is kept. Default: ~/.local/state/cqels.")
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="The address to listen at.")
+@click.option("--port", metavar="N", type=click.IntRange(0, 65535), default=8737, help="The port; 0: one that is free.")
+@click.option("--allow-host", metavar="NAME", multiple=True, help="Another name by which clients call this host.")
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=_FILE,
+    help="The token that every request has to have. Default: CQELS_TOKEN. Needed where --host is not this machine alone.",
+)
+@click.option("--tls-certificate", metavar="FILE", type=_FILE, help="Serve HTTPS with this certificate.")
+@click.option("--tls-key", metavar="FILE", type=_FILE, help="The key of the certificate.")
+@click.option("--allow-path", metavar="DIR", type=_FILE, multiple=True, help="Requests may name files below DIR.")
+@click.option("--allow-url", metavar="PREFIX", multiple=True, help="Requests may name addresses that begin so.")
+@click.option("--max-body", metavar="MIB", type=_SIZE, help="The size of a request's body. [default: 32]")
+@click.option("--max-decompressed", metavar="MIB", type=_SIZE, help="The size of a decompressed body. [default: 128]")
+@click.option("--max-query", metavar="N", type=_SIZE, help="The characters of a query. [default: 1048576]")
+@click.option("--max-streams", metavar="N", type=_SIZE, help="The number of streams. [default: 1000]")
+@click.option("--max-queries", metavar="N", type=_SIZE, help="The number of queries. [default: 10000]")
+@click.option("--max-subscribers", metavar="N", type=_SIZE, help="The readers of results. [default: 10000]")
+@click.option("--max-state", metavar="MIB", type=_SIZE, help="The state of a query: one with more is stopped.")
+@click.option("--keep", metavar="N", type=_SIZE, help="The results that are kept of each query. [default: 100000]")
+def serve_command(
+    *,
+    data: Path | None,
+    host: str,
+    port: int,
+    allow_host: Sequence[str],
+    token_file: Path | None,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    allow_path: Sequence[Path],
+    allow_url: Sequence[str],
+    max_body: int | None,
+    max_decompressed: int | None,
+    max_query: int | None,
+    max_streams: int | None,
+    max_queries: int | None,
+    max_subscribers: int | None,
+    max_state: int | None,
+    keep: int | None,
+) -> None:
+    """Serve streams, queries and results over HTTP, in one process.
+
+    What clients declare and send is kept in DIR, and is back after a restart.
+    """
+    from cqels_py.cli import failures, serve
+
+    with failures.reported():
+        serve.run(
+            serve.Asked(
+                data,
+                host,
+                port,
+                allow_host,
+                token_file,
+                tls_certificate,
+                tls_key,
+                allow_path,
+                allow_url,
+                {
+                    "body": max_body and max_body * _MIB,
+                    "decompressed": max_decompressed and max_decompressed * _MIB,
+                    "query": max_query,
+                    "streams": max_streams,
+                    "queries": max_queries,
+                    "subscribers": max_subscribers,
+                    "state": max_state and max_state * _MIB,
+                    "results": keep,
+                },
+            )
+        )
+
+
 @app.command("compile")
 @click.option("--target", metavar="CPU", help="Compile for other machines: x86-64-v3, x86-64-v2 or generic.")
 @click.option("--into", metavar="DIR", type=_FILE, help="The folder for kernels of other machines, with --target.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -28,6 +29,7 @@ from cqels_py.engine.backfill import backfill as give_elements_of_before
 from cqels_py.engine.clocks import Clocks
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
+from cqels_py.engine.documents import Document, Once, OnceKeys, Taken, take_document
 from cqels_py.engine.durable.companion import Companion
 from cqels_py.engine.durable.joining import Joining
 from cqels_py.engine.durable.logged import SYNC
@@ -223,6 +225,8 @@ class Engine:
         self._clocks = Clocks(options)
         self._guard = None if clock == WALL else AheadGuard(options.ahead)
         self._lateness_of: dict[int, int] = {}
+        self._declared: dict[str, tuple[int, str]] = {}
+        self._once = OnceKeys()
         self._runner = LocalRunner(
             self.dictionary,
             options.lateness,
@@ -616,6 +620,34 @@ class Engine:
                 self._registry.remove(query)
                 self._runner.queries = self._registry.running()
 
+    @_in_turn
+    def declare(self, stream: str, *, lateness: Duration = 0, clock: str | None = None) -> None:
+        """Options of a stream, as of `lateness_of` and `clock_of`: before queries read it, or after the last one did.
+
+        UsageError for a stream that queries read with other options.
+        """
+        self._steps.check_open()
+        self._flush()
+        stream, options = str(stream), self._options
+        asked = duration(lateness, "lateness"), options.clock if clock is None else clock
+        now = options.lateness_at(stream), options.clock_of.get(stream, options.clock)
+        if asked == now:
+            return
+        if stream in self._registry.streams.numbers:
+            raise UsageError(
+                f"queries read <{stream}> with lateness {now[0]} and clock {now[1]!r}: remove them first, or keep these options"
+            )
+        self._declare(stream, *asked)
+        self._inputs.declared(stream, *asked)
+
+    def _declare(self, stream: str, lateness: int, clock: str) -> None:
+        self._options.declare(stream, lateness, clock)
+        self._declared[stream] = lateness, clock
+        # It may have had a number, which a query to come keeps.
+        known = self._registry.all_streams
+        if stream in known:
+            self._clocks.by_events.discard(known.index(stream))
+
     # --- elements -------------------------------------------------------------------------------------------------
 
     def push(
@@ -782,6 +814,30 @@ class Engine:
         ... )  # doctest: +SKIP
         """
         self.push_batch(stream, frame, map=FrameMap.of(subject, time, columns), sort=sort)
+
+    @undisturbed
+    def push_document(self, stream: str, document: Document) -> Taken:
+        """Many elements: a document of any format, which is taken in as a whole or not at all.
+
+        Elements without a time get that of the document's arrival, which is now. A document with a `key` that was taken in before,
+        in the last 24 hours, is not taken in again. With a checkpoint it is durable when this returns, as one record. DataError,
+        with the place, for a document that cannot be read; UsageError for a key under which another one was taken in.
+        """
+        if self._pending.is_here():
+            raise _called_by_subscriber("push_document")
+        with self._turn:
+            self._check_room()
+            wrong = self._evaluate()
+            taken = take_document(self, stream, document)
+            deliveries = self._pending.take()
+        self._deliver(deliveries, wrong)
+        return taken
+
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Inside, calls of other threads wait, and time does not go on: several calls see the same elements."""
+        with self._turn:
+            yield
 
     async def apush(self, stream: str, triples: Iterable[Triple] | Mapping[str, Any], **how: Any) -> None:
         """`push` for a task of asyncio: another thread does it meanwhile, and waits for streams of results that are full.
@@ -1039,10 +1095,10 @@ class Engine:
     def _deliver_rest(self, deliveries: Sequence[Delivery]) -> None:
         self._deliver(deliveries)
 
-    def _process(self, batch: ElementBatch, *, read: bool = False) -> None:
+    def _process(self, batch: ElementBatch, *, read: bool = False, once: Once | None = None) -> None:
         counters = self._counters
         late, ahead = counters.late, counters.ahead
-        self._inputs.elements(batch, read=read)
+        self._inputs.elements(batch, read=read, once=once)
         with self._steps:
             self._runner.push(batch)
         self._tell_dropped(late, ahead)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 
 from cqels_py.errors import CqelsError, UsageError
@@ -44,9 +44,9 @@ class Options:
     clock_delay: int = CLOCK_DELAY
     idle: int = IDLE
     max_state: int | None = None
-    lateness_of: Mapping[str, int] = field(default_factory=dict)
+    lateness_of: MutableMapping[str, int] = field(default_factory=dict)
     rejects: str | os.PathLike[str] | None = None
-    clock_of: Mapping[str, str] = field(default_factory=dict)
+    clock_of: MutableMapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_lateness(self.lateness, "lateness")
@@ -86,6 +86,15 @@ class Options:
         if self.report is not None:
             check_callable(self.report, "report", "a DataError")
         check_blank_nodes(self.blank_nodes)
+
+    def declare(self, stream: str, lateness: int, clock: str) -> None:
+        """From now on these are the options of a stream. UsageError for those that make no sense."""
+        _check_lateness(lateness, f"the lateness of <{stream}>")
+        if clock not in (EVENTS, self.clock):
+            raise UsageError(
+                f"the clock of <{stream}> is {EVENTS!r} or that of the engine ({self.clock!r}), not {clock!r}"
+            )
+        self.lateness_of[stream], self.clock_of[stream] = lateness, clock
 
     def lateness_at(self, stream: str) -> int:
         """Microseconds that elements of a stream may come out of order."""

@@ -59,7 +59,8 @@ class Reading:
     N-Triples text, or None. `source`: its name in messages. `numbered`: whether line numbers of the text are meaningful. `wait`: of
     input that comes while it is read; an element that has begun is complete where that says so, and `on_split` gets its later
     triples. `per_element`: blank nodes belong to their elements, not to the source. `on_questionable_time`: called once with an
-    integer time of a table that seems to be in another unit.
+    integer time of a table that seems to be in another unit. `arrival`: the time, in microseconds, of elements that have none; None:
+    these are malformed.
     """
 
     form: int
@@ -72,6 +73,7 @@ class Reading:
     on_questionable_time: Callable[[int], object] | None = None
     wait: InputWait | None = None
     on_split: Malformed | None = None
+    arrival: int | None = None
 
 
 class Tokenizer:
@@ -366,6 +368,8 @@ class ElementReader:
             rescope(rows, first, self._scope)
             self._scope += len(subjects)
         time = times_of_ids(elements[kernel.TIME_ID], self._dictionary)
+        if self._reading.arrival is not None:
+            time[elements[kernel.TIME_ID] == 0] = self._reading.arrival
         start = 0
         for wrong in [*np.flatnonzero(time == NO_TIME).tolist(), len(time)]:
             if wrong > start:

@@ -28,6 +28,13 @@ class MessageContext:
         (context,) = read_contexts({str(path): path}).values()
         return cls(json.dumps(context).encode(), str(path))
 
+    @classmethod
+    def inline(cls, document: object) -> MessageContext:
+        """The context in an object with the key "@context", or the context itself. UsageError for one with references."""
+        given = document["@context"] if isinstance(document, dict) and set(document) == {"@context"} else document
+        (context,) = read_contexts({"urn:context": {"@context": given}}).values()
+        return cls(json.dumps(context).encode(), "<context>")
+
 
 RowMap: TypeAlias = Mapping | MessageContext | FrameMap
 

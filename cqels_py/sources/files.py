@@ -102,6 +102,18 @@ def open_source(
     chunks = standard_input_chunks(chunk_bytes, wait) if from_stdin else read_chunks(location, chunk_bytes, wait)
     if form == "json":
         return _json(chunks, dictionary, reading, malformed, contexts)
+    return elements_of_document(form, chunks, dictionary, reading, malformed, contexts)
+
+
+def elements_of_document(
+    form: str,
+    chunks: Iterator[bytes],
+    dictionary: Dictionary,
+    reading: Reading,
+    malformed: Malformed,
+    contexts: Contexts = NO_CONTEXTS,
+) -> Iterator[ElementBatch]:
+    """The elements of a text in any of RDF's formats or in CSV, or of Jelly."""
     if form == "jelly":
         from cqels_py.formats.jelly import jelly_elements
 

@@ -12,6 +12,7 @@ from cqels_py.errors import UsageError
 from cqels_py.event_time.frontiers import Frontiers
 
 if TYPE_CHECKING:
+    from cqels_py.engine.documents import Once
     from cqels_py.engine.durable.joining import Joining
     from cqels_py.engine.durable.registration import Registration
     from cqels_py.engine.query import Query
@@ -49,8 +50,11 @@ class Inputs:
     def reached(self, places: Mapping[str, Place]) -> None:
         """The sources of streams have got to these positions, and so many elements behind them."""
 
-    def elements(self, batch: ElementBatch, *, read: bool) -> None:
-        """The elements of a step. `read`: from a source of a run."""
+    def elements(self, batch: ElementBatch, *, read: bool, once: Once | None = None) -> None:
+        """The elements of a step. `read`: from a source of a run. `once`: the key under which they are taken in."""
+
+    def declared(self, stream: str, lateness: int, clock: str) -> None:
+        """A stream has these options from now on."""
 
     def waiting_processed(self) -> None:
         """The elements that wait for a boundary are processed now."""

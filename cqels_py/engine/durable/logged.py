@@ -16,6 +16,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -35,7 +36,7 @@ from cqels_py.engine.durable.companion import Companion
 from cqels_py.engine.durable.durable_state import DurableState
 from cqels_py.engine.durable.inputs import Inputs
 from cqels_py.engine.durable.joining import Joining
-from cqels_py.engine.durable.records import HEAD, STEPS, Kind, with_terms
+from cqels_py.engine.durable.records import HEAD, STEPS, Kind, elements_behind, with_plain, with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.restoring import Restoring
 from cqels_py.engine.durable.saved_state import COMPANION, HEADER, copied, state_of
@@ -46,6 +47,7 @@ from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.state.named_values import NamedValues
 
 if TYPE_CHECKING:
+    from cqels_py.engine.documents import Once
     from cqels_py.engine.engine import Engine
     from cqels_py.sources.time_merge import Place
 
@@ -172,14 +174,20 @@ class LoggedInputs(Inputs):
             self._append(Kind.PLACES, json.dumps(news).encode())
             self._state.files.places |= news
 
-    def elements(self, batch: ElementBatch, *, read: bool) -> None:
+    def elements(self, batch: ElementBatch, *, read: bool, once: Once | None = None) -> None:
         if not self._replaying:
             content = pack_elements(batch, self._engine.dictionary)
-            self._append(Kind.READ if read else Kind.ELEMENTS, *content)
+            if once is not None:
+                self._append(Kind.ONCE, *with_plain(asdict(once)), *content)
+            else:
+                self._append(Kind.READ if read else Kind.ELEMENTS, *content)
             if read:
                 self._state.count_read(batch, self._engine._registry.all_streams)
             if self._log.unsynced >= self._many_unsynced and not self._syncing.busy:
                 self._syncing.start(self._sync_ahead)
+
+    def declared(self, stream: str, lateness: int, clock: str) -> None:
+        self._append(Kind.DECLARE, json.dumps([stream, lateness, clock]).encode())
 
     def waiting_processed(self) -> None:
         self._append(Kind.WAITING, b"")
@@ -230,8 +238,11 @@ class LoggedInputs(Inputs):
     def logged(self) -> Iterator[ElementBatch]:
         for number in log.numbers(self._folder):
             for record in log.look(self._folder, number):
-                if record.kind in (Kind.ELEMENTS, Kind.READ):
-                    yield unpack_elements(memoryview(record.content)[HEAD.size :], self._engine.dictionary)
+                content = memoryview(record.content)[HEAD.size :]
+                if record.kind == Kind.ONCE:
+                    yield unpack_elements(elements_behind(content), self._engine.dictionary)
+                elif record.kind in (Kind.ELEMENTS, Kind.READ):
+                    yield unpack_elements(content, self._engine.dictionary)
 
     def given_up(self) -> None:
         # The next record is of another kind: so a restart gives it up too.

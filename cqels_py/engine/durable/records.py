@@ -41,10 +41,13 @@ class Kind(IntEnum):
     JOINED = 16
     PLACES = 17
     LEFT_OUT = 18
+    ONCE = 32
+    DECLARE = 33
 
 
 STEPS = (
     Kind.ELEMENTS,
+    Kind.ONCE,
     Kind.WAITING,
     Kind.ADVANCE,
     Kind.FINISH,
@@ -61,17 +64,27 @@ STEPS = (
 
 def with_terms(given: Mapping[str, Any], data: StaticData, dictionary: Dictionary) -> list[Block]:
     """The blocks of a record's content: plain data and static data."""
-    head = json.dumps({"given": given, "quads": data.quads.shape[1]}).encode()
     ids = np.concatenate([data.quads.reshape(-1), data.names])
-    return [_NUMBER.pack(len(head)), head, *pack_terms(ids, dictionary)]
+    return [*with_plain({"given": given, "quads": data.quads.shape[1]}), *pack_terms(ids, dictionary)]
 
 
 def read_with_terms(content: memoryview, dictionary: Dictionary) -> tuple[dict[str, Any], StaticData]:
     """The data that `with_terms` has written."""
     head = head_of(content)
-    ids = unpack_terms(content[_NUMBER.size + _NUMBER.unpack_from(content)[0] :], dictionary)
+    ids = unpack_terms(elements_behind(content), dictionary)
     quads = 4 * head["quads"]
     return head["given"], StaticData([ids[:quads].reshape(4, -1)], ids[quads:].tolist())
+
+
+def with_plain(given: Mapping[str, Any]) -> list[Block]:
+    """The blocks with plain data at the beginning of a record's content, before others."""
+    head = json.dumps(given).encode()
+    return [_NUMBER.pack(len(head)), head]
+
+
+def elements_behind(content: memoryview) -> memoryview:
+    """What stands behind the plain data."""
+    return content[_NUMBER.size + _NUMBER.unpack_from(content)[0] :]
 
 
 def head_of(content: memoryview) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.checkpoints.packed import unpack_elements
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.backfill import begun
+from cqels_py.engine.documents import Once
 from cqels_py.engine.durable.files_read import FilesRead
 from cqels_py.engine.durable.joining import Joining
-from cqels_py.engine.durable.records import HEAD, Kind, read_with_terms
+from cqels_py.engine.durable.records import HEAD, Kind, elements_behind, head_of, read_with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.saved_state import ENGINE, HEADER, QUERY, below, dataflow_of, restored_results
 from cqels_py.event_time.frontiers import Frontiers
@@ -69,6 +70,10 @@ class Restoring:
         durable.scopes = engine._elements, engine.dictionary.documents
         engine._registry.know_streams(header["streams"])
         durable.files = FilesRead(**header["files"])
+        for once in header.get("once", ()):
+            engine._once.add(Once(**once))
+        for stream, (lateness, clock) in header.get("declared", {}).items():
+            engine._declare(stream, lateness, clock)
         seen: set[int] = set()
         for place, given in enumerate(header["queries"]):
             own = below(f"{QUERY}{place}/", state)
@@ -132,6 +137,12 @@ class Restoring:
                 if kind == Kind.READ:
                     durable.count_read(batch, engine._registry.all_streams)
                 self._step(lambda: engine._runner.push(batch))
+            case Kind.ONCE:
+                engine._once.add(Once(**head_of(content)))
+                once = unpack_elements(elements_behind(content), engine.dictionary)
+                self._step(lambda: engine._runner.push(once))
+            case Kind.DECLARE:
+                engine._declare(*json.loads(bytes(content)))
             case Kind.WAITING:
                 self._step(engine._runner.process_waiting)
             case Kind.ADVANCE:

@@ -47,6 +47,8 @@ def state_of(
         "steps_before": [durable.steps_before[query] for query in queries],
         "scans": [scans.index(each) for each in scans],
         "files": asdict(durable.files),
+        "once": engine._once.plain(),
+        "declared": engine._declared,
         "rejects": engine._rejects.sync(),
         "connections": [[queries.index(query), stream] for query, stream in durable.connections],
     }

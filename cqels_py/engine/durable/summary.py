@@ -13,7 +13,7 @@ from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.checkpoints.packed import count_of
 from cqels_py.checkpoints.savepoints import numbers_of
 from cqels_py.checkpoints.state_file import from_bytes
-from cqels_py.engine.durable.records import HEAD, Kind, head_of
+from cqels_py.engine.durable.records import HEAD, Kind, elements_behind, head_of
 from cqels_py.engine.durable.saved_state import ENGINE, HEADER
 from cqels_py.state.named_values import NamedValues
 
@@ -58,6 +58,8 @@ def summary(folder: Path) -> Summary:
         content = memoryview(record.content)[HEAD.size :]
         if record.kind in (Kind.ELEMENTS, Kind.READ):
             elements += count_of(content)
+        elif record.kind == Kind.ONCE:
+            elements += count_of(elements_behind(content))
         elif record.kind == Kind.REGISTER:
             queries[head_of(content)["given"]["key"]] = 0
         elif record.kind == Kind.UNREGISTER:

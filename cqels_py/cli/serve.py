@@ -1,0 +1,70 @@
+"""`cqels serve`: the service, with the options of its command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cqels_py.cli.failures import say
+from cqels_py.errors import MissingExtra, UsageError
+
+TOKEN = "CQELS_TOKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options. Sizes are bytes."""
+
+    data: Path | None
+    host: str
+    port: int
+    allow_hosts: Sequence[str]
+    token_file: Path | None
+    certificate: Path | None
+    key: Path | None
+    allow_paths: Sequence[Path]
+    allow_urls: Sequence[str]
+    limits: dict[str, int | None]
+
+
+def run(asked: Asked) -> None:
+    """Serve until a signal."""
+    try:
+        from cqels_py.service.allowed import Allowed
+        from cqels_py.service.limits import Limits
+        from cqels_py.service.server import Serving, serve
+    except ImportError as error:
+        raise MissingExtra(f"the service needs the package {error.name}: pip install 'cqels_py[service]'") from None
+    if (asked.certificate is None) != (asked.key is None):
+        raise UsageError("--tls-certificate and --tls-key belong together")
+    data = asked.data or default_folder()
+    serving = Serving(
+        data=data,
+        host=asked.host,
+        port=asked.port,
+        hosts=tuple(asked.allow_hosts),
+        token=_token(asked.token_file),
+        certificate=asked.certificate,
+        key=asked.key,
+        limits=Limits(**{name: value for name, value in asked.limits.items() if value is not None}),
+        allowed=Allowed(tuple(asked.allow_paths), tuple(asked.allow_urls)),
+    )
+    serve(serving, lambda _: None, lambda address: say(f"serving {data} at {address}"))
+    say("stopped: everything is kept")
+
+
+def default_folder() -> Path:
+    """Where the service keeps what it has, unless --data says otherwise."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "cqels"
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(TOKEN)
+    try:
+        return file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the token in {file} cannot be read: {error}") from None

@@ -1,0 +1,258 @@
+"""The requests of the service: each is checked here, and done by `Service` in a thread, as the engine's calls block."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import ASGIApp
+from starlette.websockets import WebSocket
+
+from cqels_py.errors import CqelsError, UsageError
+from cqels_py.service.accept import chosen
+from cqels_py.service.answers import answer_in
+from cqels_py.service.bodies import body_of, media_type, read_json, text_of
+from cqels_py.service.definitions import QueryDefinition, StreamDefinition
+from cqels_py.service.failures import MethodNotAllowed, NotFound, ServiceError, TooMany, UnknownMediaType
+from cqels_py.service.following import Hub
+from cqels_py.service.metrics import metrics_text
+from cqels_py.service.openapi import openapi
+from cqels_py.service.responses import json_response, problem_response
+from cqels_py.service.sending import EVENTS, LINES, ResultResponse, first_number, send_to_socket
+from cqels_py.service.service import Service
+from cqels_py.sources.documents import FORMATS
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+_PUSHING, _OTHERS = 8, 8
+
+
+class Requests:
+    """Answers requests."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.hub = Hub(service.limits)
+        # Elements wait for the disk, queries for compilers: neither waits for the other.
+        self._pushing = ThreadPoolExecutor(_PUSHING, "cqels push")
+        self._others = ThreadPoolExecutor(_OTHERS, "cqels request")
+        self._pushes = 0
+
+    def close(self) -> None:
+        """Wait for what has begun."""
+        self._pushing.shutdown()
+        self._others.shutdown()
+
+    async def _done(self, call: Callable[Given, Answer], *arguments: Given.args, **named: Given.kwargs) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._others, partial(call, *arguments, **named))
+
+    # --- streams ------------------------------------------------------------------------------------------------------
+
+    async def list_streams(self, request: Request) -> ASGIApp:
+        service = self.service
+        return json_response(await self._done(lambda: [service.stream_figures(name) for name in list(service.streams)]))
+
+    async def get_stream(self, request: Request) -> ASGIApp:
+        return json_response(await self._done(self.service.stream_figures, request.path_params["name"]))
+
+    async def put_stream(self, request: Request) -> ASGIApp:
+        name, body = request.path_params["name"], await body_of(request, self.service.limits)
+        _check_json(request)
+        new = await self._done(lambda: self.service.put_stream(name, StreamDefinition.of(read_json(body))))
+        return json_response(await self._done(self.service.stream_figures, name), 201 if new else 200)
+
+    async def delete_stream(self, request: Request) -> ASGIApp:
+        await self._done(self.service.delete_stream, request.path_params["name"])
+        return Response(status_code=204)
+
+    async def post_elements(self, request: Request) -> ASGIApp:
+        name, kind = request.path_params["name"], media_type(request)
+        self.service.stream(name)
+        if kind not in FORMATS:
+            raise UnknownMediaType(f"elements are {', '.join(FORMATS)}, not {kind or 'without a Content-Type'}")
+        key = request.headers.get("idempotency-key")
+        if key is not None and not 0 < len(key) <= 255:
+            raise UsageError("an Idempotency-Key has 1 to 255 characters")
+        if self._pushes >= self.service.limits.pushes:
+            raise TooMany(f"{self._pushes} bodies wait already: send them a little later")
+        self._pushes += 1
+        try:
+            body = await body_of(request, self.service.limits)
+            push = partial(self.service.push, name, body, FORMATS[kind], key)
+            taken = await asyncio.get_running_loop().run_in_executor(self._pushing, push)
+        finally:
+            self._pushes -= 1
+        return json_response(
+            {
+                "elements": taken.elements,
+                "late": taken.late,
+                "ahead": taken.ahead,
+                "repeated": taken.repeated,
+                "unread": taken.unread,
+            }
+        )
+
+    # --- queries ------------------------------------------------------------------------------------------------------
+
+    async def list_queries(self, request: Request) -> ASGIApp:
+        service = self.service
+        return json_response(
+            await self._done(lambda: [service.query_figures(each) for each in list(service.queries.values())])
+        )
+
+    async def get_query(self, request: Request) -> ASGIApp:
+        running = self.service.query(request.path_params["name"])
+        return json_response(await self._done(self.service.query_figures, running))
+
+    async def put_query(self, request: Request) -> ASGIApp:
+        name, kind = request.path_params["name"], media_type(request)
+        if kind not in ("application/sparql-query", "application/json"):
+            raise UnknownMediaType(f"a query is application/sparql-query or application/json, not {kind!r}")
+        body = await body_of(request, self.service.limits)
+        given = {"text": text_of(body)} if kind == "application/sparql-query" else read_json(body)
+        if request.query_params.get("changelog") in ("true", "1") and isinstance(given, dict):
+            given = {**given, "changelog": True}
+        new, running = await self._done(lambda: self.service.put_query(name, QueryDefinition.of(given)))
+        return json_response(await self._done(self.service.query_figures, running), 201 if new else 200)
+
+    async def delete_query(self, request: Request) -> ASGIApp:
+        name = request.path_params["name"]
+        store = self.service.query(name).store
+        await self._done(self.service.delete_query, name)
+        self.hub.forget(store)
+        return Response(status_code=204)
+
+    async def get_plan(self, request: Request) -> ASGIApp:
+        query = self.service.registered(request.path_params["name"])
+        kind = chosen(request.headers.get("accept", ""), ("text/plain", "application/json"))
+        text = await self._done(query.explain)
+        if kind == "text/plain":
+            return Response(text, media_type="text/plain")
+        windows = [window.text for window in query.plan.windows]
+        return json_response({"text": text, "windows": windows, "memory": str(query.memory)})
+
+    async def get_results(self, request: Request) -> ASGIApp:
+        query = self.service.query(request.path_params["name"])
+        kind = chosen(request.headers.get("accept", ""), (EVENTS, LINES))
+        number = first_number(query, _whole(request.query_params.get("from")), request.headers.get("last-event-id"))
+        if self.hub.count >= self.service.limits.subscribers:
+            raise TooMany(f"there are {self.hub.count} subscribers already (--max-subscribers)")
+        return ResultResponse(self.hub, self.service.limits, query, number, kind)
+
+    async def get_answer(self, request: Request) -> ASGIApp:
+        query = self.service.registered(request.path_params["name"])
+        body, kind = await self._done(answer_in, query, request.headers.get("accept", ""), self.service.limits.answer)
+        return Response(body, media_type=kind, headers={"Cache-Control": "no-store", "Vary": "Accept"})
+
+    async def pause(self, request: Request) -> ASGIApp:
+        return await self._paused(request, paused=True)
+
+    async def resume(self, request: Request) -> ASGIApp:
+        return await self._paused(request, paused=False)
+
+    async def _paused(self, request: Request, *, paused: bool) -> ASGIApp:
+        name = request.path_params["name"]
+        await self._done(self.service.pause, name, paused=paused)
+        return json_response(await self._done(self.service.query_figures, self.service.query(name)))
+
+    async def results_socket(self, socket: WebSocket) -> None:
+        """The results over a WebSocket."""
+        try:
+            query = self.service.query(socket.path_params["name"])
+            number = first_number(query, _whole(socket.query_params.get("from")), None)
+            await send_to_socket(socket, self.hub, self.service.limits, query, number)
+        except CqelsError as error:
+            await socket.send_denial_response(problem_response(error))
+
+    # --- the server ---------------------------------------------------------------------------------------------------
+
+    async def livez(self, request: Request) -> ASGIApp:
+        return json_response({"status": "alive"})
+
+    async def healthz(self, request: Request) -> ASGIApp:
+        lacking = self.service.lacking()
+        return json_response(
+            {"status": "ok" if not lacking else "failing", "lacking": lacking}, 503 if lacking else 200
+        )
+
+    async def metrics(self, request: Request) -> ASGIApp:
+        text = await self._done(metrics_text, self.service, self.hub)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def openapi(self, request: Request) -> ASGIApp:
+        return json_response(openapi())
+
+
+def application(requests: Requests) -> Starlette:
+    """All routes."""
+    r = requests
+    routes = [
+        Route("/streams", _answered(r.list_streams), methods=["GET"]),
+        *_routes("/streams/{name}", GET=r.get_stream, PUT=r.put_stream, DELETE=r.delete_stream, POST=r.post_elements),
+        Route("/queries", _answered(r.list_queries), methods=["GET"]),
+        *_routes("/queries/{name}", GET=r.get_query, PUT=r.put_query, DELETE=r.delete_query),
+        Route("/queries/{name}/plan", _answered(r.get_plan), methods=["GET"]),
+        Route("/queries/{name}/results", _answered(r.get_results), methods=["GET"]),
+        WebSocketRoute("/queries/{name}/results", r.results_socket),
+        Route("/queries/{name}/answer", _answered(r.get_answer), methods=["GET"]),
+        Route("/queries/{name}/pause", _answered(r.pause), methods=["POST"]),
+        Route("/queries/{name}/resume", _answered(r.resume), methods=["POST"]),
+        Route("/livez", _answered(r.livez), methods=["GET"]),
+        Route("/healthz", _answered(r.healthz), methods=["GET"]),
+        Route("/metrics", _answered(r.metrics), methods=["GET"]),
+        Route("/openapi.json", _answered(r.openapi), methods=["GET"]),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _http_problem})
+
+
+def _routes(path: str, **methods: Callable[[Request], Awaitable[ASGIApp]]) -> list[Route]:
+    """One route for several methods, so that others are answered with 405 and the header Allow."""
+    handlers = {method: _answered(handler) for method, handler in methods.items()}
+
+    async def by_method(request: Request) -> Any:
+        return await handlers["GET" if request.method == "HEAD" else request.method](request)
+
+    return [Route(path, by_method, methods=list(methods))]
+
+
+def _answered(handler: Callable[[Request], Awaitable[ASGIApp]]) -> Callable[[Request], Awaitable[Any]]:
+    """The handler, whose errors are responses."""
+
+    @wraps(handler)
+    async def answer(request: Request) -> Any:
+        try:
+            return await handler(request)
+        except CqelsError as error:
+            return problem_response(error)
+
+    return answer
+
+
+async def _http_problem(request: Request, error: Exception) -> Response:
+    """Paths and methods that are not there."""
+    assert isinstance(error, HTTPException)
+    told: ServiceError
+    if error.status_code == 404:
+        told = NotFound(f"there is nothing at {request.url.path}; /openapi.json lists all that is there")
+    else:
+        told = MethodNotAllowed(f"{request.url.path} does not take {request.method}", headers=dict(error.headers or {}))
+    return problem_response(told)
+
+
+def _check_json(request: Request) -> None:
+    if media_type(request) != "application/json":
+        raise UnknownMediaType("the body is application/json")
+
+
+def _whole(text: str | None) -> str | None:
+    if text is not None and not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise UsageError(f"from= is the number of a result, 0 or more, not {text!r}")
+    return text

@@ -1,0 +1,83 @@
+"""Bodies of requests, within their limits."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+
+from cqels_py.errors import DataError, Place
+from cqels_py.service.failures import ServiceError, TooLarge, UnknownMediaType
+from cqels_py.service.limits import MIB, Limits
+
+
+async def body_of(request: Request, limits: Limits) -> bytes:
+    """The body, decompressed. TooLarge; UnknownMediaType for an encoding that is not known; DataError for a damaged one."""
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in ("identity", "gzip", "deflate"):
+        raise UnknownMediaType(f"the Content-Encoding is gzip or deflate, not {coding!r}")
+    length = request.headers.get("content-length", "0")
+    if length.isdigit() and len(length) < 20 and int(length) > limits.body:
+        raise _too_large(limits)
+    decompressor = None if coding == "identity" else zlib.decompressobj(zlib.MAX_WBITS | 32)
+    parts: list[bytes] = []
+    sent = size = 0
+    try:
+        async for chunk in request.stream():
+            sent += len(chunk)
+            if sent > limits.body:
+                raise _too_large(limits)
+            if decompressor is not None and chunk:
+                chunk = decompressor.decompress(chunk, limits.decompressed - size + 1)
+            size += len(chunk)
+            if decompressor is not None and size > limits.decompressed:
+                raise TooLarge(
+                    f"a body has at most {limits.decompressed // MIB} MiB after decompression (--max-decompressed)"
+                )
+            parts.append(chunk)
+    except zlib.error as error:
+        raise DataError(f"the body is not {coding}: {error}") from None
+    except ClientDisconnect:
+        raise ServiceError("the client has gone") from None
+    if decompressor is not None and sent and not decompressor.eof:
+        raise DataError(f"the body ends in the middle of its {coding} data")
+    return b"".join(parts)
+
+
+def media_type(request: Request) -> str:
+    """The media type of the body, without parameters. UnknownMediaType for a character set other than UTF-8."""
+    kind, _, parameters = request.headers.get("content-type", "").partition(";")
+    for each in parameters.split(";"):
+        name, _, value = each.partition("=")
+        if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in ("utf-8", "utf8", "us-ascii"):
+            raise UnknownMediaType(f"bodies are in UTF-8, not {value.strip()}")
+    return kind.strip().lower()
+
+
+def read_json(body: bytes) -> Any:
+    """A body of JSON. DataError, with the place, for another one."""
+    try:
+        return json.loads(body, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise DataError(f"no JSON: {error.msg}", Place(error.lineno, error.colno)) from None
+    except (UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise DataError(f"no JSON: {error}", Place(1)) from None
+
+
+def text_of(body: bytes) -> str:
+    """A body that is a text. DataError if it is not UTF-8."""
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        line = body[: error.start].count(b"\n") + 1
+        raise DataError(f"the byte 0x{body[error.start]:02x} is not UTF-8", Place(line)) from None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no value")
+
+
+def _too_large(limits: Limits) -> TooLarge:
+    return TooLarge(f"a body has at most {limits.body // MIB} MiB (--max-body): send it in parts")

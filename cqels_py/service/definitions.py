@@ -1,0 +1,193 @@
+"""Streams and queries as requests define them, checked, and as plain data for the folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyoxigraph
+
+from cqels_py.engine.options import EVENTS, WALL
+from cqels_py.errors import DataError, Place, UsageError
+from cqels_py.formats.python_times import duration
+from cqels_py.suggestions import unknown
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|\\^`\x7f]*')
+_INLINE = {
+    "application/n-quads": pyoxigraph.RdfFormat.N_QUADS,
+    "application/n-triples": pyoxigraph.RdfFormat.N_TRIPLES,
+    "application/trig": pyoxigraph.RdfFormat.TRIG,
+    "text/turtle": pyoxigraph.RdfFormat.TURTLE,
+}
+
+
+def checked_name(name: str) -> str:
+    """The name of a stream or a query. UsageError for one that is none."""
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is no name: it has 1 to 100 letters, digits, '_', '-' and '.', and begins with a letter or a digit"
+        )
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDefinition:
+    """`lateness`: microseconds. `context`: a JSON-LD context, or the path of one. `map`: the text of a CONSTRUCT, or its path."""
+
+    iri: str
+    source: str | None = None
+    lateness: int = 0
+    clock: str = WALL
+    context: Any = None
+    map: str | None = None
+
+    @classmethod
+    def of(cls, given: object) -> StreamDefinition:
+        """The body of a request. UsageError for one that makes no sense."""
+        members = _members(given, ("iri", "source", "lateness", "clock", "context", "map"), "a stream")
+        iri = members.get("iri")
+        if not isinstance(iri, str) or not _IRI.fullmatch(iri):
+            raise UsageError(
+                f'iri is the absolute IRI of the stream, such as "http://example.org/readings", not {iri!r}'
+            )
+        source, clock, map_ = members.get("source"), members.get("clock", WALL), members.get("map")
+        if source is not None and not isinstance(source, str):
+            raise UsageError(f"source is a URL, not {source!r}")
+        if clock not in (EVENTS, WALL):
+            raise UsageError(f"clock is {EVENTS!r} or {WALL!r}, not {clock!r}")
+        if map_ is not None and not isinstance(map_, str):
+            raise UsageError("map is the text of a CONSTRUCT, or its path")
+        context = members.get("context")
+        if context is not None and not isinstance(context, dict | list | str):
+            raise UsageError("context is a JSON-LD context, or its path")
+        if context is not None and map_ is not None:
+            raise UsageError("a stream has a context or a map, not both")
+        given_lateness = members.get("lateness", 0)
+        if not isinstance(given_lateness, int | str) or isinstance(given_lateness, bool):
+            raise UsageError(f'lateness is a duration such as "10s", or microseconds, not {given_lateness!r}')
+        return cls(iri, source, duration(given_lateness, "lateness"), clock, context, map_)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDefinition:
+    """`static`: data of the default graph: paths or URLs, or N-Quads with their media type. `sinks`: URLs."""
+
+    text: str
+    static: tuple[Any, ...] = ()
+    changelog: bool = False
+    entailment: str | None = None
+    clock: str | None = None
+    sinks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, given: object) -> QueryDefinition:
+        """The body of a request. UsageError for one that makes no sense."""
+        members = _members(given, ("text", "static", "changelog", "entailment", "clock", "sinks"), "a query")
+        text = members.get("text")
+        if not isinstance(text, str):
+            raise UsageError('text is the text of the query: {"text": "SELECT …"}')
+        changelog, entailment = members.get("changelog", False), members.get("entailment")
+        if not isinstance(changelog, bool):
+            raise UsageError(f"changelog is true or false, not {changelog!r}")
+        if entailment not in (None, "rdfs"):
+            raise UsageError(f"entailment is 'rdfs' or null, not {entailment!r}")
+        clock = members.get("clock")
+        if clock not in (EVENTS, WALL, None):
+            raise UsageError(f"clock is {EVENTS!r} or {WALL!r}, not {clock!r}")
+        static = tuple(_static(each) for each in _list(members, "static"))
+        sinks = tuple(_list(members, "sinks"))
+        if not all(isinstance(sink, str) for sink in sinks):
+            raise UsageError("sinks is a list of URLs")
+        return cls(text, static, changelog, entailment, clock, sinks)
+
+    @classmethod
+    def from_plain(cls, given: Mapping[str, Any]) -> QueryDefinition:
+        """That which `plain` gave."""
+        return cls(**{**given, "static": tuple(given["static"]), "sinks": tuple(given["sinks"])})
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**asdict(self), "static": list(self.static), "sinks": list(self.sinks)}
+
+
+def inline_static(given: Mapping[str, str]) -> bytes:
+    """Static data that stands in a request, as N-Quads. DataError, with the place, for data that is malformed."""
+    try:
+        quads = list(pyoxigraph.parse(given["data"].encode(), format=_INLINE[given["type"]]))
+    except SyntaxError as error:
+        raise DataError(f"static data: {error.msg}", Place(error.lineno or 1, error.offset)) from None
+    except ValueError as error:
+        raise DataError(f"static data: {error}") from None
+    return pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS) or b""
+
+
+def _static(given: object) -> Any:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, dict) and set(given) == {"type", "data"} and isinstance(given["data"], str):
+        if given["type"] not in _INLINE:
+            raise UsageError(unknown("media type of static data", str(given["type"]), list(_INLINE)))
+        return given
+    raise UsageError('static is a list of paths, or of data such as {"type": "text/turtle", "data": "…"}')
+
+
+def _members(given: object, known: tuple[str, ...], of: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise UsageError(f"{of} is a JSON object, with the members {', '.join(known)}")
+    for member in given:
+        if member not in known:
+            raise UsageError(unknown("member", member, known))
+    return given
+
+
+def _list(members: Mapping[str, Any], name: str) -> list[Any]:
+    found = members.get(name, [])
+    if not isinstance(found, list):
+        raise UsageError(f"{name} is a list")
+    return found
+
+
+@dataclass(slots=True)
+class KeptQuery:
+    """A query in the folder. `generation`: counts its texts; `base`: the number of the last result of the texts before.
+
+    `next`: another definition, which is replacing it just now.
+    """
+
+    definition: QueryDefinition
+    generation: int = 1
+    base: int = 0
+    paused: bool = False
+    next: QueryDefinition | None = None
+    created: float = field(default=0.0)
+
+    @classmethod
+    def from_plain(cls, given: Mapping[str, Any]) -> KeptQuery:
+        """That which `plain` gave."""
+        following = given["next"]
+        return cls(
+            QueryDefinition.from_plain(given["definition"]),
+            given["generation"],
+            given["base"],
+            given["paused"],
+            None if following is None else QueryDefinition.from_plain(following),
+            given["created"],
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "definition": self.definition.plain(),
+            "generation": self.generation,
+            "base": self.base,
+            "paused": self.paused,
+            "next": None if self.next is None else self.next.plain(),
+            "created": self.created,
+        }

@@ -1,0 +1,103 @@
+"""Who may send requests: hosts, origins and the token, checked before anything else of a request."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from cqels_py.service.failures import Forbidden, ServiceError, Unauthorized
+from cqels_py.service.responses import problem_response
+
+COOKIE = "cqels_token"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_OPEN = ("/healthz", "/livez")
+_READING = ("GET", "HEAD", "OPTIONS")
+
+
+def is_loopback(host: str) -> bool:
+    """Is it a name or an address of this machine alone?"""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`hosts`: names in the header Host that are answered. `token`: None where every local program may send requests."""
+
+    app: ASGIApp
+    hosts: Sequence[str]
+    token: str | None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        try:
+            self._check(scope)
+        except ServiceError as error:
+            if scope["type"] == "websocket":
+                # Before the handshake: the client gets status 403.
+                await receive()
+                await send({"type": "websocket.close", "code": 1008, "reason": error.message[:100]})
+                return
+            await problem_response(error)(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        host = _host(headers.get("host", ""))
+        if host not in self.hosts:
+            raise Forbidden(f"the host {host!r} is not answered here: start the server with --allow-host {host}")
+        changes = scope["type"] == "websocket" or scope["method"] not in _READING
+        origin = headers.get("origin")
+        if changes and origin is not None and not self._is_own(origin, headers.get("host", "")):
+            raise Forbidden(f"requests from pages of {origin} are not taken")
+        if self.token is not None and scope["path"] not in _OPEN and not self._has_token(headers):
+            raise Unauthorized(
+                "the request has no token, or another one: send the header Authorization: Bearer TOKEN",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+    def _is_own(self, origin: str, host: str) -> bool:
+        found = urlsplit(origin)
+        return found.scheme in ("http", "https") and found.netloc.lower() == host.lower()
+
+    def _has_token(self, headers: Headers) -> bool:
+        assert self.token is not None
+        given = [_bearer(headers.get("authorization", "")), _cookie(headers.get("cookie", ""))]
+        return any(hmac.compare_digest(each.encode(), self.token.encode()) for each in given)
+
+
+def _host(header: str) -> str:
+    """The name without the port."""
+    name = header.lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0]
+
+
+def _bearer(header: str) -> str:
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _cookie(header: str) -> str:
+    cookies: Any = SimpleCookie()
+    try:
+        cookies.load(header)
+    except CookieError:
+        return ""
+    return cookies[COOKIE].value if COOKIE in cookies else ""

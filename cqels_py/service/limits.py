@@ -1,0 +1,31 @@
+"""What the service takes from outside at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`body`: bytes of a request's body, as sent; `decompressed`: after decompression. `query`: characters of a query's text.
+
+    `streams`, `queries`: how many there may be. `subscribers`: readers of results at the same time. `results`: kept of each query.
+    `state`: bytes that a query may keep (None: no limit). `answer`: rows of an answer. `pushes`: bodies that are taken in or wait.
+    `stalled`: seconds after which a subscriber that takes nothing is cut off. `silence`: seconds after which one that gets nothing
+    gets a sign of life.
+    """
+
+    body: int = 32 * MIB
+    decompressed: int = 128 * MIB
+    query: int = MIB
+    streams: int = 1_000
+    queries: int = 10_000
+    subscribers: int = 10_000
+    results: int = 100_000
+    state: int | None = None
+    answer: int = 1_000_000
+    pushes: int = 256
+    stalled: float = 30.0
+    silence: float = 15.0

@@ -1,0 +1,215 @@
+"""The last results of a query, on disk, by number.
+
+    <number of the first>.ndjson    lines of JSON, each a result with its number, in order without gaps
+
+Files of full length are never changed; the oldest are removed when enough results are kept without them. A line that a process did
+not finish is cut, as the engine makes its result again. The last lines are in memory too, for those who follow.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cqels_py.checkpoints import durable_files
+from cqels_py.checkpoints.durable_files import StorageError
+
+IN_A_FILE = 4096
+"""Results in a file."""
+_TAIL_BYTES = 1 << 18
+"""Bytes of lines in memory, about."""
+
+
+class NotKept(LookupError):
+    """The results from this number on are not all kept. `first`: the number of the first one that is."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__(first)
+        self.first = first
+
+
+class ResultStore:
+    """Keeps the last `keep` results at least. One thread at a time writes, any may read."""
+
+    def __init__(self, folder: Path, keep: int) -> None:
+        self._folder = folder
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._listeners: tuple[Callable[[], None], ...] = ()
+        # The number of the first result in each file.
+        self._files: list[int] = []
+        self._tail: list[bytes] = []
+        self._tail_bytes = 0
+        self._unwritten: list[bytes] = []
+        self._unsynced = False
+        self.last = 0
+        """The number of the last result that can be read."""
+        self._open()
+
+    @property
+    def first(self) -> int:
+        """The number of the first result that is kept, or will be."""
+        return self._files[0] if self._files else self.last + 1
+
+    @property
+    def next(self) -> int:
+        """The number of the next result that is to be added."""
+        return self.last + len(self._unwritten) + 1
+
+    @property
+    def waits(self) -> bool:
+        """Are there results that could not be written?"""
+        return bool(self._unwritten)
+
+    def begin_at(self, number: int) -> None:
+        """The next result has this number, which is greater than `next`: those between were lost with their files."""
+        with self._lock:
+            for first in self._files:
+                durable_files.remove(self._path(first))
+            self._files, self._tail, self._tail_bytes, self.last = [], [], 0, number - 1
+
+    def add(self, lines: Sequence[bytes]) -> None:
+        """Add the next results, without newlines; they can be read after `flush`."""
+        self._unwritten += lines
+
+    def flush(self) -> None:
+        """Write the results that were added. StorageError: they are written by a later call."""
+        if not self._unwritten:
+            return
+        with self._lock:
+            while self._unwritten:
+                if not self._files or self.last - self._files[-1] + 1 >= IN_A_FILE:
+                    self._begin_file()
+                room = IN_A_FILE - (self.last - self._files[-1] + 1)
+                part = self._unwritten[:room]
+                self._write(part)
+                del self._unwritten[:room]
+                self._remember(part)
+                self.last += len(part)
+        for listener in self._listeners:
+            listener()
+
+    def sync(self) -> None:
+        """Return when all results that can be read are durable. StorageError where that fails."""
+        with self._lock:
+            if self._unwritten:
+                raise StorageError(f"the results of {self._folder.name} cannot be written")
+            if not self._unsynced or not self._files:
+                return
+            try:
+                descriptor = os.open(self._path(self._files[-1]), os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    durable_files.sync(descriptor)
+                finally:
+                    os.close(descriptor)
+                durable_files.sync_entries(self._folder)
+            except OSError as error:
+                raise StorageError(f"cannot sync {self._folder}: {error.strerror}") from error
+            self._unsynced = False
+
+    def is_in_memory(self, number: int) -> bool:
+        """Does `read` from this number need no file?"""
+        return number > self.last - len(self._tail)
+
+    def read(self, number: int, most: int) -> Sequence[bytes]:
+        """The next results from this number on, at most so many; none if the last one comes before it. NotKept."""
+        with self._lock:
+            if number > self.last:
+                return []
+            start = number - (self.last - len(self._tail) + 1)
+            if start >= 0:
+                return self._tail[start : start + most]
+            first = self._file_with(number)
+            path = self._path(first)
+            try:
+                lines = path.read_bytes().split(b"\n")
+            except OSError as error:
+                raise StorageError(f"cannot read {path}: {error.strerror}") from error
+        lines.pop()
+        return lines[number - first : number - first + most]
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """From now on call back, in any thread, when results have been written."""
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+
+    def wake(self) -> None:
+        """Call the listeners: something else has changed."""
+        for listener in self._listeners:
+            listener()
+
+    def _file_with(self, number: int) -> int:
+        if number < self.first:
+            raise NotKept(self.first)
+        return next(first for first in reversed(self._files) if first <= number)
+
+    def _path(self, first: int) -> Path:
+        return self._folder / f"{first:016}.ndjson"
+
+    def _begin_file(self) -> None:
+        first = self.last + 1
+        try:
+            self._folder.mkdir(exist_ok=True)
+            if self._files and self._unsynced:
+                descriptor = os.open(self._path(self._files[-1]), os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    durable_files.sync(descriptor)
+                finally:
+                    os.close(descriptor)
+            self._path(first).touch()
+            self._files.append(first)
+            # Without the oldest there are enough, also when this one has begun.
+            while len(self._files) > 1 and self.last - self._files[1] + 1 >= self._keep:
+                durable_files.remove(self._path(self._files[0]))
+                del self._files[0]
+        except OSError as error:
+            raise StorageError(f"cannot write to {self._folder}: {error.strerror}") from error
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        path = self._path(self._files[-1])
+        data = b"\n".join(lines) + b"\n"
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                size = os.fstat(descriptor).st_size
+                try:
+                    durable_files.append(descriptor, data)
+                except OSError:
+                    os.ftruncate(descriptor, size)
+                    raise
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        self._unsynced = True
+
+    def _remember(self, lines: Sequence[bytes]) -> None:
+        # A new list, as readers may have slices of the former one.
+        self._tail += lines
+        self._tail_bytes += sum(map(len, lines))
+        if self._tail_bytes > 2 * _TAIL_BYTES:
+            kept = 0
+            at = len(self._tail)
+            while at and kept < _TAIL_BYTES:
+                at -= 1
+                kept += len(self._tail[at])
+            self._tail, self._tail_bytes = self._tail[at:], kept
+
+    def _open(self) -> None:
+        if not self._folder.is_dir():
+            return
+        self._files = sorted(int(path.stem) for path in self._folder.glob("*.ndjson") if path.stem.isdigit())
+        if not self._files:
+            return
+        path = self._path(self._files[-1])
+        data = path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            durable_files.cut(path, whole)
+        lines = data[:whole].split(b"\n")
+        lines.pop()
+        self.last = self._files[-1] + len(lines) - 1
+        self._remember(lines)
+        self._unsynced = True

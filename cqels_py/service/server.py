@@ -1,0 +1,168 @@
+"""The server: it answers at once, and all requests as soon as the folder has been read; SIGTERM and SIGINT end it in order."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from cqels_py.errors import UsageError
+from cqels_py.service.allowed import Allowed
+from cqels_py.service.app import Requests, application
+from cqels_py.service.failures import Starting
+from cqels_py.service.guard import LOOPBACK, Guard, is_loopback
+from cqels_py.service.limits import Limits
+from cqels_py.service.responses import json_response, problem_response
+from cqels_py.service.service import Service
+
+_ENDING_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """`hosts`: further names in the header Host that are answered. `token`: needed beyond loopback. `port` 0: one that is free."""
+
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 8737
+    hosts: tuple[str, ...] = ()
+    token: str | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+    allowed: Allowed = field(default_factory=Allowed)
+
+    def __post_init__(self) -> None:
+        if self.token is None and not is_loopback(self.host):
+            raise UsageError(
+                f"{self.host} can be reached from other machines: give a token (--token-file FILE, or CQELS_TOKEN), which every "
+                "request has to have"
+            )
+        if self.token is not None and len(self.token) < 16:
+            raise UsageError("the token has 16 characters or more")
+
+
+class Gate:
+    """Answers for the application until it is there."""
+
+    def __init__(self) -> None:
+        self.app: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.app is not None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1013})
+        elif scope["path"] == "/livez":
+            await json_response({"status": "alive"})(scope, receive, send)
+        else:
+            error = Starting("the server is starting: it reads its folder")
+            await problem_response(error)(scope, receive, send)
+
+
+class Server(uvicorn.Server):
+    """Reads the folder while it answers already, and ends in order: subscribers first, then requests, then the state is saved.
+
+    `prepare` is called with the service when it is there.
+    """
+
+    def __init__(self, serving: Serving, prepare: Callable[[Service], None] = lambda _: None) -> None:
+        self._serving = serving
+        self._prepare = prepare
+        self._gate = Gate()
+        self.requests: Requests | None = None
+        self.ready = threading.Event()
+        self.failure: BaseException | None = None
+        hosts = (*LOOPBACK, serving.host.lower().strip("[]"), *(host.lower() for host in serving.hosts))
+        config = uvicorn.Config(
+            Guard(self._gate, hosts, serving.token),
+            host=serving.host,
+            port=serving.port,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_ENDING_SECONDS,
+            ws_max_size=1 << 16,
+            h11_max_incomplete_event_size=1 << 16,
+            ssl_certfile=serving.certificate,
+            ssl_keyfile=serving.key,
+        )
+        super().__init__(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if not self.should_exit:
+            threading.Thread(target=self._open, name="cqels start", daemon=True).start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.requests is not None:
+            self.requests.hub.end()
+        await super().shutdown(sockets)
+        if self.requests is not None:
+            await asyncio.to_thread(self._close)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals end the server, and not the process: what follows is in order, and its status 0."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        name: Any = self.servers[0].sockets[0].getsockname()
+        host = f"[{name[0]}]" if ":" in name[0] else name[0]
+        return f"http{'s' if self._serving.certificate else ''}://{host}:{name[1]}"
+
+    def _open(self) -> None:
+        try:
+            service = Service(self._serving.data, limits=self._serving.limits, allowed=self._serving.allowed)
+            self._prepare(service)
+            self.requests = Requests(service)
+            self._gate.app = application(self.requests)
+            self.ready.set()
+        except BaseException as error:
+            self.failure = error
+            self.ready.set()
+            self.should_exit = True
+
+    def _close(self) -> None:
+        assert self.requests is not None
+        self.requests.close()
+        self.requests.service.close()
+
+
+def serve(serving: Serving, prepare: Callable[[Service], None], tell: Callable[[str], None]) -> None:
+    """Serve until a signal; `tell` gets the address. Raises why the folder cannot be used; UsageError for a port that is taken."""
+    server = Server(serving, prepare)
+    threading.Thread(target=_tell_when_ready, args=(server, tell), daemon=True).start()
+    try:
+        server.run()
+    except SystemExit:
+        raise UsageError(f"the port {serving.port} of {serving.host} cannot be opened: give another --port") from None
+    if server.failure is not None:
+        raise server.failure
+
+
+def _tell_when_ready(server: Server, tell: Callable[[str], None]) -> None:
+    server.ready.wait()
+    if server.failure is None:
+        tell(server.address)

@@ -1,0 +1,489 @@
+"""The service without HTTP: streams and queries by name, and what is kept of them. Its methods block, for any thread.
+
+requests ─ Service ┬ engine (checkpoint) ─ ResultSink ─ ResultStore ─ subscribers
+                   └ Folder (definitions)
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cqels_py.algebra.nodes import Service as ServiceClause
+from cqels_py.algebra.validate import walk
+from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.dataflow.kernel_calls import calls_of
+from cqels_py.engine.compile import compile_query
+from cqels_py.engine.documents import Document, Taken
+from cqels_py.engine.durable.companion import Companion
+from cqels_py.engine.durable.logged import BATCH
+from cqels_py.engine.engine import Engine
+from cqels_py.engine.options import WALL
+from cqels_py.engine.query import Query
+from cqels_py.engine.unread import IGNORE
+from cqels_py.errors import CqelsError, RunError, UsageError
+from cqels_py.kernels.compiler.prepare import prepare
+from cqels_py.mappings.context import MessageContext, RowMap, read_map
+from cqels_py.mappings.mapping import Mapping as RowMapping
+from cqels_py.parser import parse
+from cqels_py.service.allowed import Allowed
+from cqels_py.service.definitions import KeptQuery, QueryDefinition, StreamDefinition, checked_name, inline_static
+from cqels_py.service.failures import Conflict, NotFound, ServiceError, TooLarge, TooMany
+from cqels_py.service.folder import Folder
+from cqels_py.service.limits import Limits
+from cqels_py.service.result_lines import ResultLines
+from cqels_py.service.result_sink import ResultSink
+from cqels_py.service.result_store import ResultStore
+from cqels_py.sources.sparql_protocol import Solution
+from cqels_py.state.named_values import NamedValues
+from cqels_py.suggestions import unknown
+
+_LOG = logging.getLogger("cqels_py")
+STREAMS, QUERIES = "streams", "queries"
+
+
+@dataclass(slots=True)
+class ServedStream:
+    """A stream. Counts are those of this process."""
+
+    name: str
+    definition: StreamDefinition
+    map: RowMap | None
+    elements: int = 0
+    requests: int = 0
+    refused: int = 0
+    last: float | None = None
+
+    def figures(self, rejected: dict[str, int]) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "name": self.name,
+            **self.definition.plain(),
+            "elements": self.elements,
+            "requests": self.requests,
+            "refused": self.refused,
+            "rejected": rejected,
+            "last": self.last,
+        }
+
+
+@dataclass(slots=True)
+class ServedQuery:
+    """A query. `query`: None if it could not be started, for the reason `failure`."""
+
+    name: str
+    kept: KeptQuery
+    store: ResultStore
+    query: Query | None = None
+    failure: CqelsError | None = None
+    subscribers: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    removed: bool = False
+
+    @property
+    def state(self) -> str:
+        """running, paused or failed."""
+        if self.failure is not None:
+            return "failed"
+        return "paused" if self.kept.paused else "running"
+
+
+class Service:
+    """Streams and queries in a folder. UsageError and StorageError for a folder that cannot be used."""
+
+    def __init__(self, path: Path, *, limits: Limits | None = None, allowed: Allowed | None = None) -> None:
+        self.limits = limits or Limits()
+        self._allowed = allowed or Allowed()
+        self._folder = Folder(path)
+        self._lock = threading.RLock()
+        self.streams: dict[str, ServedStream] = {}
+        self.queries: dict[str, ServedQuery] = {}
+        self.started = time.time()
+        self.messages: list[str] = []
+        """What was reported last."""
+        self._stores: dict[str, ResultStore] = {}
+        self.engine = Engine(
+            checkpoint=Companion(self._folder.engine, {}, self._sync_results),
+            durable=BATCH,
+            clock=WALL,
+            on_unread=IGNORE,
+            max_state=self.limits.state,
+            report=self._report,
+        )
+        try:
+            self._restore()
+        except BaseException:
+            self.engine.close()
+            raise
+
+    def close(self) -> None:
+        """Save the state without an end of the streams: another process goes on."""
+        with self._lock:
+            try:
+                self.engine.checkpoint()
+            except CqelsError as error:
+                _LOG.error("the state was not saved, and follows from the log: %s", error)
+            self.engine.close()
+
+    def lacking(self) -> list[str]:
+        """What is not as it should be; empty if all is."""
+        found = [
+            f"query {name}: {each.failure}" for name, each in list(self.queries.items()) if each.failure is not None
+        ]
+        found += [
+            f"query {name}: its results cannot be written" for name, store in list(self._stores.items()) if store.waits
+        ]
+        try:
+            self.engine._steps.check_open()
+        except CqelsError as error:
+            found.append(str(error))
+        return found
+
+    # --- streams ------------------------------------------------------------------------------------------------------
+
+    def put_stream(self, name: str, definition: StreamDefinition) -> bool:
+        """Declare a stream; is it new? Conflict if queries read it, and it would be another one."""
+        checked_name(name)
+        with self._lock:
+            known = self.streams.get(name)
+            if known is not None and known.definition == definition:
+                return False
+            if known is None and len(self.streams) >= self.limits.streams:
+                raise TooMany(f"there are {self.limits.streams} streams already: remove one, or raise --max-streams")
+            for other in self.streams.values():
+                if other.definition.iri == definition.iri and other.name != name:
+                    raise Conflict(f"the stream {other.name!r} has the IRI <{definition.iri}> already")
+            if known is not None and known.definition.iri != definition.iri:
+                self._check_unread(known)
+            if definition.source is not None:
+                raise ServiceError("source= of a stream is not there yet: POST its elements")
+            running = ServedStream(name, definition, self._map_of(definition))
+            try:
+                self.engine.declare(definition.iri, lateness=definition.lateness, clock=definition.clock)
+            except UsageError as error:
+                raise Conflict(error.message) from None
+            self._folder.write(STREAMS, name, definition.plain())
+            self.engine.flush()
+            self.streams[name] = running
+            return known is None
+
+    def delete_stream(self, name: str) -> None:
+        """Remove a stream that no query reads."""
+        with self._lock:
+            self._check_unread(self.stream(name))
+            self._folder.remove(STREAMS, name)
+            del self.streams[name]
+
+    def stream(self, name: str) -> ServedStream:
+        """The stream of this name. NotFound."""
+        found = self.streams.get(name)
+        if found is None:
+            raise NotFound(
+                unknown("stream", name, list(self.streams)) if self.streams else f"no stream {name!r} was declared"
+            )
+        return found
+
+    def stream_figures(self, name: str) -> dict[str, Any]:
+        """The stream as JSON."""
+        stream = self.stream(name)
+        rejected = self.engine.statistics.rejected
+        own = {reason: count for (iri, reason), count in rejected.items() if iri == stream.definition.iri}
+        readers = [
+            each.name for each in self.queries.values() if each.query and stream.definition.iri in each.query.streams
+        ]
+        return {**stream.figures(own), "queries": readers}
+
+    def push(self, name: str, body: bytes, format: str, key: str | None) -> Taken:
+        """Take in the elements of a body, all or none; they are durable when this returns."""
+        stream = self.stream(name)
+        document = Document(
+            body, format, stream.map if format in ("json", "ndjson", "csv", "tsv", "arrow") else None, key
+        )
+        if any(each.waits for each in list(self._stores.values())):
+            raise _full()
+        try:
+            taken = self.engine.push_document(stream.definition.iri, document)
+        except CqelsError:
+            stream.refused += 1
+            raise
+        stream.requests += 1
+        if not taken.repeated:
+            stream.elements += taken.elements
+            stream.last = time.time()
+        return taken
+
+    def _check_unread(self, stream: ServedStream) -> None:
+        if readers := [
+            name for name, each in self.queries.items() if each.query and stream.definition.iri in each.query.streams
+        ]:
+            raise Conflict(f"the stream {stream.name!r} is read by the queries {', '.join(readers)}: remove them first")
+
+    def _map_of(self, definition: StreamDefinition) -> RowMap | None:
+        if definition.map is not None:
+            if "{" in definition.map:
+                return RowMapping.of(definition.map, "<map>")
+            return read_map(self._allowed.path(definition.map))
+        if isinstance(definition.context, str):
+            return MessageContext.read(self._allowed.path(definition.context))
+        if definition.context is not None:
+            return MessageContext.inline(definition.context)
+        return None
+
+    # --- queries ------------------------------------------------------------------------------------------------------
+
+    def put_query(self, name: str, definition: QueryDefinition) -> tuple[bool, ServedQuery]:
+        """Register a query, or replace one by another text; is it new? It runs when this returns."""
+        checked_name(name)
+        if len(definition.text) > self.limits.query:
+            raise TooLarge(f"the text of a query has at most {self.limits.query} characters (--max-query)")
+        self._check(definition)
+        static = self._static_of(definition)
+        with self._lock:
+            known = self.queries.get(name)
+            if known is None:
+                return True, self._add(name, definition, static)
+            if known.kept.definition == definition and known.failure is None:
+                return False, known
+            self._replace(known, definition, static)
+            return False, known
+
+    def _add(self, name: str, definition: QueryDefinition, static: list[Any]) -> ServedQuery:
+        if len(self.queries) >= self.limits.queries:
+            raise TooMany(f"there are {self.limits.queries} queries already: remove one, or raise --max-queries")
+        kept = KeptQuery(definition, created=time.time())
+        self._folder.remove_results(name)
+        running = ServedQuery(name, kept, self._store(name))
+        with self._undone_after_errors(running):
+            running.query = self._registered(running, definition, kept.generation, static)
+            self._attach(running)
+            self.engine.flush()
+            self._folder.write(QUERIES, name, kept.plain())
+        self.queries[name] = running
+        return running
+
+    @contextmanager
+    def _undone_after_errors(self, running: ServedQuery) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            if running.query is not None:
+                self.engine.unregister(running.query)
+            self._stores.pop(running.name, None)
+            raise
+
+    def _replace(self, running: ServedQuery, definition: QueryDefinition, static: list[Any]) -> None:
+        """Another text at an instant: each element is seen by one of both. Numbers go on."""
+        kept = running.kept
+        # Its kernels may have to be compiled, for which elements need not wait.
+        compiled = compile_query(definition.text, changelog=definition.changelog, ask=_asks_nobody)
+        prepare([*calls_of(compiled.plan, rewritten=definition.entailment is not None)])
+        kept.next = definition
+        self._folder.write(QUERIES, running.name, kept.plain())
+        try:
+            with self.engine.exclusively():
+                query = self._registered(running, definition, kept.generation + 1, static)
+                try:
+                    self._retire(running)
+                except BaseException:
+                    self.engine.unregister(query)
+                    raise
+                running.query, running.failure = query, None
+                self._committed(kept, running.store.last)
+                self._attach(running)
+            self.engine.flush()
+        finally:
+            kept.next = None
+            self._folder.write(QUERIES, running.name, kept.plain())
+
+    def _committed(self, kept: KeptQuery, last: int) -> None:
+        """The next definition is the definition."""
+        assert kept.next is not None
+        kept.definition, kept.next, kept.base = kept.next, None, last
+        kept.generation += 1
+
+    def _retire(self, running: ServedQuery) -> None:
+        """Remove the present query, whose results are all in the store then."""
+        if running.query is None:
+            return
+        running.query.delivery.hand_out(wait=True)
+        running.store.flush()
+        running.store.sync()
+        self.engine.unregister(running.query)
+
+    def delete_query(self, name: str) -> None:
+        """Remove a query, its state and its results."""
+        with self._lock:
+            running = self.query(name)
+            self._folder.remove(QUERIES, name)
+            if running.query is not None and running.query in self.engine.queries:
+                self.engine.unregister(running.query)
+                self.engine.flush()
+            del self.queries[name]
+            self._stores.pop(name, None)
+            running.removed = True
+            running.store.wake()
+            self._folder.remove_results(name)
+
+    def pause(self, name: str, *, paused: bool) -> None:
+        """Deliver no results of a query, or deliver them again. Its state goes on, and results are kept."""
+        with self._lock:
+            running = self.query(name)
+            if running.kept.paused != paused:
+                running.kept.paused = paused
+                self._folder.write(QUERIES, name, running.kept.plain())
+            running.store.wake()
+
+    def query(self, name: str) -> ServedQuery:
+        """The query of this name. NotFound."""
+        found = self.queries.get(name)
+        if found is None:
+            raise NotFound(
+                unknown("query", name, list(self.queries)) if self.queries else f"no query {name!r} was registered"
+            )
+        return found
+
+    def registered(self, name: str) -> Query:
+        """The query of this name, as the engine has it. Conflict if it has failed."""
+        running = self.query(name)
+        if running.query is None or running.failure is not None:
+            raise Conflict(f"the query {name!r} does not run: {running.failure}")
+        return running.query
+
+    def query_figures(self, running: ServedQuery) -> dict[str, Any]:
+        """The query as JSON."""
+        query, kept = running.query, running.kept
+        found: dict[str, Any] = {
+            "name": running.name,
+            "state": running.state,
+            **kept.definition.plain(),
+            "generation": kept.generation,
+            "created": kept.created,
+            "results": running.store.last,
+            "first": running.store.first,
+            "subscribers": running.subscribers,
+        }
+        if running.failure is not None:
+            found["failure"] = str(running.failure)
+        if query is not None:
+            found |= {
+                "form": query.form,
+                "variables": list(query.variables),
+                "streams": list(query.streams),
+                "memory": str(query.memory),
+                "warnings": list(query.warnings),
+                "state_bytes": query.nbytes,
+            }
+        return found
+
+    def _check(self, definition: QueryDefinition) -> None:
+        """Forbidden for a query that would open files or connections, before any is opened; QuerySyntaxError."""
+        asked = parse(definition.text)
+        for pattern, _ in walk(asked.pattern):
+            if isinstance(pattern, ServiceClause):
+                self._allowed.url(str(pattern.endpoint))
+        for iri in (*asked.static_from, *asked.static_named):
+            self._allowed.location(str(iri))
+        for sink in definition.sinks:
+            self._allowed.location(sink)
+        if definition.sinks:
+            raise ServiceError("sinks are not there yet: read …/results")
+
+    def _static_of(self, definition: QueryDefinition) -> list[Any]:
+        return [
+            self._allowed.location(each) if isinstance(each, str) else inline_static(each) for each in definition.static
+        ]
+
+    def _registered(
+        self, running: ServedQuery, definition: QueryDefinition, generation: int, static: list[Any]
+    ) -> Query:
+        return self.engine.register(
+            definition.text,
+            static=static,
+            changelog=definition.changelog,
+            entailment=definition.entailment,
+            clock=definition.clock,
+            name=_key(running.name, generation),
+        )
+
+    def _attach(self, running: ServedQuery) -> None:
+        """The query's results go to its store."""
+        query = running.query
+        assert query is not None
+        lines = ResultLines(self.engine.dictionary, query.form, query.variables, query.template)
+        query.write_to(ResultSink(running.store, lines, running.kept.base))
+
+    def _store(self, name: str) -> ResultStore:
+        store = ResultStore(self._folder.results / name, self.limits.results)
+        self._stores[name] = store
+        return store
+
+    # --- after a restart ----------------------------------------------------------------------------------------------
+
+    def _restore(self) -> None:
+        """Streams and queries as the folder has them; what a process that ended had begun is ended, or undone."""
+        with self.engine.exclusively():
+            for name, plain in self._folder.all(STREAMS):
+                definition = StreamDefinition(**plain)
+                self.streams[name] = ServedStream(name, definition, self._map_of(definition))
+                self.engine.declare(definition.iri, lateness=definition.lateness, clock=definition.clock)
+            in_engine = {query.name: query for query in self.engine.queries}
+            for name, plain in self._folder.all(QUERIES):
+                self._restore_query(name, KeptQuery.from_plain(plain), in_engine)
+            for rest in in_engine.values():
+                self.engine.unregister(rest)
+        self.engine.flush()
+
+    def _restore_query(self, name: str, kept: KeptQuery, in_engine: dict[str | None, Query]) -> None:
+        running = ServedQuery(name, kept, self._store(name))
+        self.queries[name] = running
+        if kept.next is not None:
+            if _key(name, kept.generation) not in in_engine and _key(name, kept.generation + 1) in in_engine:
+                self._committed(kept, running.store.last)
+            kept.next = None
+            self._folder.write(QUERIES, name, kept.plain())
+        try:
+            static = self._static_of(kept.definition)
+            running.query = in_engine.pop(_key(name, kept.generation), None)
+            if running.query is None:
+                running.query = self._registered(running, kept.definition, kept.generation, static)
+            self._attach(running)
+        except CqelsError as error:
+            _LOG.error("the query %s does not run: %s", name, error)
+            running.failure = error
+
+    def _sync_results(self) -> NamedValues:
+        """Before a snapshot: what the engine will not make again is durable."""
+        for store in list(self._stores.values()):
+            store.sync()
+        return {"json": "{}"}
+
+    def _report(self, error: CqelsError) -> None:
+        _LOG.warning("%s", error)
+        self.messages = [*self.messages[-99:], str(error)]
+        if isinstance(error, RunError):
+            self._look_for_failed(error)
+
+    def _look_for_failed(self, error: RunError) -> None:
+        """Queries that the engine has stopped."""
+        for running in list(self.queries.values()):
+            if running.query is not None and running.failure is None and running.query not in self.engine.queries:
+                running.failure = error
+                running.store.wake()
+
+
+def _key(name: str, generation: int) -> str:
+    return f"{name}@{generation}"
+
+
+def _asks_nobody(endpoint: str, query: str, *, timeout: float) -> Sequence[Solution]:
+    return []
+
+
+def _full() -> CqelsError:
+    return StorageError("results cannot be written, as on a full disk: nothing was taken in")
