@@ -18,6 +18,16 @@ ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.skipif(find_spec("mkdocs") is None, reason="needs mkdocs: pip install -e '.[docs]'")
 
 
+def test_the_pictures_are_those_that_the_engine_gives(tmp_path: Path) -> None:
+    finished = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "draw_pictures.py", tmp_path],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    assert drawn == {name: (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8") for name in drawn}
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
