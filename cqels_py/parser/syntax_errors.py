@@ -13,6 +13,7 @@ from cqels_py.parser.source import Source
 from cqels_py.parser.tokens import Kind, Token
 
 _VALUES = (Kind.VARIABLE, Kind.NUMBER, Kind.STRING)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SCHEME = re.compile(r"<[A-Za-z][A-Za-z0-9+.\-]*:")
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _MOST_WORDS = 7
@@ -33,10 +34,20 @@ def explain(source: Source, tokens: Sequence[Token], offset: int, expected: Sequ
     before = tokens[max(0, place - 1)]
     if (call := _call(source, tokens, place)) is not None:
         return call
+    if (duration := _DURATION.fullmatch(token.text)) is not None:
+        return source.error(f"unexpected {token}; {_as_literal(*duration.groups())}", token.start)
     wanted = "a prefix with its colon, such as ex:" if before.is_word("PREFIX") else _words(expected)
     found = "the query ends too early" if token.kind is Kind.END else f"unexpected {token}"
     meant = token.suggestion
     return source.error(f"{found}; expected {wanted}{meant}" if wanted else f"{found}{meant}", token.start)
+
+
+def _as_literal(number: str, unit: str) -> str:
+    """How a duration of a window is written in an expression."""
+    if unit == "ms":
+        number, unit = f"{float(number) / 1000:g}", "s"
+    text = f"P{number}D" if unit == "d" else f"PT{number}{unit.upper()}"
+    return f'a duration outside of a window\'s brackets is a literal: write "{text}"^^xsd:dayTimeDuration'
 
 
 def _call(source: Source, tokens: Sequence[Token], place: int) -> QuerySyntaxError | None:

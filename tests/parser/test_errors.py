@@ -41,6 +41,8 @@ SYNTAX = [
     (f"SELECT (median(?v) AS ?m) {{ {BLOCK} }}", (2, 9), "there is no function median: SPARQL 1.1 has"),
     (f"SELECT (COUNT ?x AS ?n) {{ {BLOCK} }}", (2, 15), "COUNT takes its argument in parentheses: write COUNT(?x)"),
     (f"SELECT (SUM DISTINCT ?y AS ?n) {{ {BLOCK} }}", (2, 13), "write SUM(DISTINCT ?y)"),
+    (with_filter("?v > 10m"), (4, 14), "is a literal: write \"PT10M\"^^xsd:dayTimeDuration"),
+    (with_filter("?v > 1500ms"), (4, 14), "\"PT1.5S\"^^xsd:dayTimeDuration"),
     (with_filter("STR ?v = 'a'"), (4, 13), "write STR(?v)"),
     (f"SELECT ?x COUNT(?y) {{ {BLOCK} }}", (2, 11), "in parentheses, with a name: write (COUNT(…) AS ?name)"),
     (f"SELECT ?x {{ {BLOCK}\n FILTER(?v > 1 }}", (3, 8), "'(' is never closed"),
@@ -128,6 +130,14 @@ SYNTAX = [
 ]  # fmt: skip
 
 UNSUPPORTED = [
+    (with_filter(":distance(?x, ?v) > 3"), (4, 9), "unknown function http://ex.org/distance: SPARQL 1.1 has BOUND"),
+    (with_filter("1 + :upper-case(?v) > 3"), (4, 13), "upper-case: write UCASE(…)"),
+    (with_filter("<http://www.w3.org/2001/XMLSchema#byte>(?v) = 1"), (4, 9), "XMLSchema#byte: the casts are xsd:boolean"),
+    (
+        with_filter("<http://www.w3.org/2001/XMLSchema#integer>(?v, 1) = 1"),
+        (4, 9),
+        "xsd:integer takes 1 argument, not 2",
+    ),
     (around("[RANGE 5s PARTITION BY ?x]"), (2, 33), "such as [COUNT 10 PARTITION BY ?x]"),
     (around("[COUNT 5 STEP 2 START 3]"), (2, 39), "START is for windows of time"),
     (
