@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cqels_py.checkpoints.locations import location_of
+from cqels_py.checkpoints.locations import Location, location_of
 from cqels_py.checkpoints.state_file import to_bytes
+from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.distribution.stages import PlannedStage, keeps_to_own_elements, received_by, stages_of
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
@@ -30,6 +31,7 @@ from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.blueprint import Blueprint, beginning_of
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.folder import PartLoad
+from cqels_py.runners.spark.migration import split_state
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
 from cqels_py.runners.spark.stage import BEGINNING, Job
@@ -52,6 +54,7 @@ def continuous(
     *,
     state: str | Path,
     partitions: int = 2,
+    tasks: int | None = None,
     static: Iterable[StaticSource] | StaticSource = (),
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
@@ -72,7 +75,8 @@ def continuous(
     `state`: a folder of this query alone, that all workers reach by the same path or by its URI (s3a:, gs:, abfss:, hdfs:, file:),
     kept beside the checkpoint: a query that is restarted continues from there, with the same text, static data, partitions and
     lateness. `partitions`: parts of the state, if the query can be partitioned (`stages` and `cqels explain --runner spark` show by
-    which variables). `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
+    which variables). `tasks`: how many work on them, if they are fewer; it may change whenever the query is started. `lateness`:
+    microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
     `entailment` "rdfs": the query also sees triples inferred from the classes and properties of the static default graph.
     `on_error` "skip": a row with an invalid term is left out, counted and logged; "stop": it stops the query. The scope of a blank
     node's label is its element, unless `document` names another scope (one name, or names by stream): with the same name a label is
@@ -82,6 +86,8 @@ def continuous(
 
     if not isinstance(frames, Mapping):
         raise UsageError(f"give data frames by the IRIs of their streams, not {type(frames).__name__}")
+    if tasks is not None and (not _is_number(tasks) or tasks < 1):
+        raise UsageError(f"tasks is 1 or more, not {tasks!r}")
     job, plan = prepare(
         query,
         check=lambda plan: check_frames(numbered(frames, plan), plan.time_predicates),
@@ -99,7 +105,52 @@ def continuous(
     )
     for warning in plan.warnings:
         _LOG.warning("%s", warning)
-    return transform(job, numbered(frames, plan))
+    return transform(replace(job, tasks=tasks), numbered(frames, plan))
+
+
+def migrate(
+    state: str | Path,
+    query: str,
+    *,
+    to: str | Path,
+    partitions: int,
+    static: Iterable[StaticSource] | StaticSource = (),
+    static_graphs: Mapping[str, StaticSource] | None = None,
+    changelog: bool = False,
+    lateness: int = 0,
+    entailment: str | None = None,
+    document: str | Mapping[str, str] | None = None,
+    contexts: Mapping[str, Any] | None = None,
+) -> None:
+    """Split the state of a query that has been stopped into more partitions, in the new folder `to`.
+
+    The query continues from there with the same checkpoint and `partitions`; its results are the same. `partitions`: a multiple of
+    the present number, so that each part is split into equally many (in a HyperCube: along each axis); for fewer tasks give
+    `continuous` their number. The other arguments are those of `continuous`. The old state is left as it is. UsageError where
+    results do not contain the variables that divide them, as parts then combine rows that cannot be told apart.
+    """
+    location, new = location_of(state), location_of(to)
+    folder.check_empty(new)
+    counts = folder.parts_of(location)
+    options: dict[str, Any] = {
+        "static": static,
+        "static_graphs": static_graphs,
+        "changelog": changelog,
+        "lateness": lateness,
+        "entailment": entailment,
+        "document": document,
+        "contexts": contexts,
+    }
+    _check_partitions(partitions)
+    before = _prepared(query, partitions=max(counts), **options)
+    found = folder.check_same(location, before.about)
+    after = _prepared(query, partitions=partitions, **options)
+    claimed = folder.Claim(str(found["mark"]), 0, bool(found.get("split")))
+    split_state(
+        before.job(location, claimed), before.stages, after.job(new, replace(claimed, split=True)), after.stages
+    )
+    new.open().put(BEGINNING, after.beginning())
+    folder.describe(new, after.about, split=True)
 
 
 def check_new(state: str | Path) -> None:
@@ -189,10 +240,111 @@ def prepare(
     silent. `solutions`: rows have the query's solutions in columns "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`.
     `application`: Spark's id of it.
     """
+    location = location_of(state)
+    prepared = _prepared(
+        query,
+        check=check,
+        partitions=partitions,
+        source=source,
+        static=static,
+        static_graphs=static_graphs,
+        changelog=changelog,
+        lateness=lateness,
+        entailment=entailment,
+        on_error=on_error,
+        service_timeout=service_timeout,
+        solutions=solutions,
+        in_order=in_order,
+        document=document,
+        contexts=contexts,
+    )
+    claimed = folder.claim(location, prepared.about, application)
+    first = prepared.stages[0]
+    if partitions > 1 and first.shares is None:
+        _LOG.warning("the query's state is in one part, whatever the partitions: %s", first.reason)
+    store = location.open()
+    if BEGINNING not in store.names():
+        store.put(BEGINNING, prepared.beginning())
+    return prepared.job(location, claimed), prepared.plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A query that is ready to get a state. `about`: properties that its state depends on."""
+
+    plan: Plan
+    stages: tuple[PlannedStage, ...]
+    about: dict[str, str | int]
+    data: StaticData
+    dictionary: Dictionary
+    columns: tuple[str, ...]
+    template: tuple[TemplateTriple, ...]
+    lateness: int
+    documents: tuple[int | None, ...]
+    skip_malformed: bool
+    in_order: bool
+
+    def beginning(self) -> memoryview:
+        """What the states of all parts begin with, as data."""
+        return to_bytes(beginning_of(self.data, self.dictionary))
+
+    def job(self, location: Location, claimed: folder.Claim) -> Job:
+        """The description for the workers, with the state in this folder."""
+        plan, (first, *later) = self.plan, self.stages
+        routing = routing_of(plan, first.root, _axes(first), first.parts, self.dictionary)
+        own_elements = not self.in_order and keeps_to_own_elements(plan, self.stages)
+        exchanges = tuple(map(_exchange, later))
+        blueprint = Blueprint(
+            plan=plan,
+            stages=self.stages,
+            exchanges=exchanges,
+            columns=self.columns,
+            template=self.template,
+            lateness=self.lateness,
+            report=report_for(plan, logged(_LOG)),
+            in_order=self.in_order,
+            split=claimed.split,
+        )
+        return Job(
+            folder=location.text,
+            mark=claimed.mark,
+            columns=self.columns,
+            template=self.template,
+            streams=plan.streams,
+            time_predicates=plan.time_predicates,
+            routing=replace(routing, own_elements=own_elements),
+            blueprint=blueprint.packed(),
+            exchanges=exchanges,
+            in_order=self.in_order,
+            skip_malformed=self.skip_malformed,
+            run=claimed.run,
+            documents=self.documents,
+            graphs=plan.graphs,
+        )
+
+
+def _prepared(
+    query: str | CompiledQuery,
+    *,
+    partitions: int,
+    check: Callable[[Plan], None] | None = None,
+    source: str | None = None,
+    static: Iterable[StaticSource] | StaticSource = (),
+    static_graphs: Mapping[str, StaticSource] | None = None,
+    changelog: bool = False,
+    lateness: int = 0,
+    entailment: str | None = None,
+    on_error: str = "stop",
+    service_timeout: float = TIMEOUT,
+    solutions: bool = False,
+    in_order: bool = False,
+    document: str | Mapping[str, str] | None = None,
+    contexts: Mapping[str, Any] | None = None,
+) -> _Prepared:
+    """Compile a query and read its static data: see `prepare`."""
     _check_partitions(partitions)
     if not _is_number(lateness) or not 0 <= lateness < FAR:
         raise UsageError(f"lateness is 0 or more microseconds, and less than {FAR}, not {lateness!r}")
-    location = location_of(state)
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
     check_entailment(entailment)
@@ -213,56 +365,19 @@ def prepare(
         check_names(columns)
         _check_template(plan)
     planned = stages_of(plan, partitions)
-    claimed = folder.claim(
-        location,
-        {
-            "format": _FORMAT,
-            "query": _digest(compiled.text.strip().encode()),
-            "changelog": int(changelog),
-            "entailment": entailment or "",
-            "static data": _digest(data.quads.tobytes()),
-            "partitions": " ".join(str(stage.parts) for stage in planned),
-            "lateness": lateness,
-            "document": " ".join(map(str, documents)),
-        },
-        application,
+    about: dict[str, str | int] = {
+        "format": _FORMAT,
+        "query": _digest(compiled.text.strip().encode()),
+        "changelog": int(changelog),
+        "entailment": entailment or "",
+        "static data": _digest(data.quads.tobytes()),
+        "partitions": " ".join(str(stage.parts) for stage in planned),
+        "lateness": lateness,
+        "document": " ".join(map(str, documents)),
+    }
+    return _Prepared(
+        plan, planned, about, data, dictionary, columns, template, lateness, documents, on_error == "skip", in_order
     )
-    first, *later = planned
-    if partitions > 1 and first.shares is None:
-        _LOG.warning("the query's state is in one part, whatever the partitions: %s", first.reason)
-    routing = routing_of(plan, first.root, _axes(first), first.parts, dictionary)
-    routing = replace(routing, own_elements=not in_order and keeps_to_own_elements(plan, planned))
-    exchanges = tuple(map(_exchange, later))
-    blueprint = Blueprint(
-        plan=plan,
-        stages=planned,
-        exchanges=exchanges,
-        columns=columns,
-        template=template,
-        lateness=lateness,
-        report=report_for(plan, logged(_LOG)),
-        in_order=in_order,
-    )
-    store = location.open()
-    if BEGINNING not in store.names():
-        store.put(BEGINNING, to_bytes(beginning_of(data, dictionary)))
-    job = Job(
-        folder=location.text,
-        mark=claimed.mark,
-        columns=columns,
-        template=template,
-        streams=plan.streams,
-        time_predicates=plan.time_predicates,
-        routing=routing,
-        blueprint=blueprint.packed(),
-        exchanges=exchanges,
-        in_order=in_order,
-        skip_malformed=on_error == "skip",
-        run=claimed.run,
-        documents=documents,
-        graphs=plan.graphs,
-    )
-    return job, plan
 
 
 def _check_partitions(partitions: int) -> None:

@@ -52,6 +52,7 @@ _DIGEST = 16
 _ID = 16
 _FIRST_ID = "0" * _ID
 _NAME = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)-([0-9a-f]{16})\.(input|outcome|snapshot)")
+_AFTER_ALL_RUNS = 1 << 62
 _THREADS = 8
 """Requests at a time that remove old objects."""
 _START_AGAIN = "To start again, remove both the state and Spark's checkpoint: neither is of use without the other"
@@ -185,6 +186,21 @@ class PartStore:
             raise self._missing(max(done, default=BEFORE) + 1, late=late)
         name, outcome = found
         return Start(name.reached, outcome["after"], outcome["counts"], late=late)
+
+    def after(self, batch: int) -> Start:
+        """The state after a micro-batch, from which one continues that is planned now; RunError if there is none."""
+        return self.start(Attempt(batch + 1, _AFTER_ALL_RUNS))
+
+    def newest(self) -> int:
+        """The last micro-batch that has ended; BEFORE if none has."""
+        return max((each.attempt.batch for each in _of_kind(self._names(), "outcome")), default=BEFORE)
+
+    def begin_with(self, reached: Reached, state: State, counts: Mapping[str, Any]) -> None:
+        """Lay out a new store with the state after a micro-batch of another one."""
+        attempt = Attempt(reached.batch)
+        size = self._put_snapshot(Name(attempt, reached.id, "snapshot"), state)
+        outcome = {"before": asdict(Since()), "after": asdict(Since(reached, size)), "counts": counts}
+        self._put(Name(attempt, reached.id, "outcome"), json.dumps(outcome).encode())
 
     def _newest_before(self, attempt: Attempt, outcomes: list[Name]) -> tuple[Name, dict[str, Any]] | None:
         """The latest outcome of the micro-batch before."""

@@ -23,6 +23,7 @@ from cqels_py.plan.nodes import Plan, TemplateTriple
 from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.running import RunningQuery
 from cqels_py.runners.spark.exchange import Exchange
+from cqels_py.runners.spark.own_rows import OwnRows
 from cqels_py.runners.spark.parts import Handover, LaterState, PartState, ReadingState, Rendered
 from cqels_py.runners.statistics import Counters
 
@@ -31,7 +32,8 @@ _TERMS, _STATIC = "terms", "static"
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """The stages of a plan. `report`: gets reports of its dataflows. The others: see `Job`."""
+    """The stages of a plan. `report`: gets reports of its dataflows. `split`: parts may hold rows of others (migration.py), whose
+    results they leave out. The others: see `Job`."""
 
     plan: Plan
     stages: tuple[PlannedStage, ...]
@@ -41,6 +43,7 @@ class Blueprint:
     lateness: int
     report: Callable[[str], None]
     in_order: bool
+    split: bool = False
 
     def packed(self) -> bytes:
         """For the tasks, which unpack it only where a state has to be made."""
@@ -59,12 +62,15 @@ class Blueprint:
         stage = self.stages[number]
         axes = () if stage.shares is None else stage.shares.axes
         changelog: ChangelogOutput | None = None
-        results: Rendered | Handover = Rendered(dictionary, self.columns, self.template, part, ticks=self.in_order)
+        own = OwnRows.of(stage, part) if self.split else None
+        results: Rendered | Handover = Rendered(
+            dictionary, self.columns, self.template, part, ticks=self.in_order, own=own
+        )
         if number < len(self.exchanges):
             exchange = self.exchanges[number]
             changelog = ChangelogOutput(exchange.width)
             own_ticks = number == 0 and self.plan.rules is not None
-            results = Handover(dictionary, changelog, exchange, part, own_ticks=own_ticks)
+            results = Handover(dictionary, changelog, exchange, part, own_ticks=own_ticks, own=own)
         runner = None if number else LocalRunner(dictionary, self.lateness)
         counted = Counters() if runner is None else runner.counters
         dataflow = Dataflow(

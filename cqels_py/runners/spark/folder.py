@@ -20,6 +20,7 @@ from cqels_py.runners.statistics import Statistics
 
 _NAME = "query.json"
 _MARK = "mark"
+_SPLIT = "split"
 _RUN = ".run"
 _TRIES = 5
 _APART = 1000
@@ -38,7 +39,7 @@ class PartLoad:
 
 _ANOTHER = {
     "static data": "other static data",
-    "partitions": "another number of partitions",
+    "partitions": "another number of partitions (cqels_py.spark.migrate splits a state into more; tasks= runs it in fewer)",
     "format": "another version of cqels_py, whose format differs",
 }
 
@@ -46,10 +47,11 @@ _ANOTHER = {
 @dataclass(frozen=True, slots=True)
 class Claim:
     """`mark` distinguishes this state from any other one; `run`: the number of the Spark application that works on it,
-    from 1."""
+    from 1. `split`: parts may hold rows of others, as each was one of several into which a part was split."""
 
     mark: str
     run: int
+    split: bool = False
 
 
 def claim(location: Location, about: Mapping[str, str | int], application: str | None = None) -> Claim:
@@ -60,22 +62,39 @@ def claim(location: Location, about: Mapping[str, str | int], application: str |
     own.
     """
     store = location.open()
-    names = store.names()
-    if _NAME in names:
-        found = _read(location)
-        changed = [name for name, value in about.items() if found.get(name) != value]
-        if changed:
-            raise UsageError(
-                f"the state in {location} was made with {_ANOTHER.get(changed[0], f'another {changed[0]}')}: give the query a new "
-                "folder (and a new checkpoint)"
-            )
-        mark = str(found[_MARK])
-    else:
-        if names or _holds_others(location):
-            raise UsageError(f"{location} is not empty, and does not hold the state of a query")
-        mark = uuid.uuid4().hex
-        store.put(_NAME, json.dumps({**about, _MARK: mark}).encode())
-    return Claim(mark, _number_of_run(store, application))
+    if _NAME in store.names():
+        found = check_same(location, about)
+        return Claim(str(found[_MARK]), _number_of_run(store, application), bool(found.get(_SPLIT)))
+    if store.names() or _holds_others(location):
+        raise UsageError(f"{location} is not empty, and does not hold the state of a query")
+    return Claim(describe(location, about), _number_of_run(store, application))
+
+
+def describe(location: Location, about: Mapping[str, str | int], *, split: bool = False) -> str:
+    """Write whose state the folder holds; returns its mark."""
+    mark = uuid.uuid4().hex
+    extra = {_SPLIT: 1} if split else {}
+    location.open().put(_NAME, json.dumps({**about, **extra, _MARK: mark}).encode())
+    return mark
+
+
+def check_same(location: Location, about: Mapping[str, str | int]) -> dict[str, Any]:
+    """What is said of the state in the folder. UsageError if it is that of another query."""
+    found = _read(location)
+    changed = [name for name, value in about.items() if found.get(name) != value]
+    if changed:
+        raise UsageError(
+            f"the state in {location} was made with {_ANOTHER.get(changed[0], f'another {changed[0]}')}: give the query a new "
+            "folder (and a new checkpoint)"
+        )
+    return found
+
+
+def parts_of(location: Location) -> list[int]:
+    """The number of parts of each stage. UsageError if the folder does not hold the state of a query."""
+    if _NAME not in location.open().names():
+        raise UsageError(f"{location} does not hold the state of a query")
+    return [int(count) for count in str(_read(location)["partitions"]).split()]
 
 
 def check_empty(location: Location) -> None:
@@ -143,10 +162,7 @@ def loads(location: Location) -> list[list[PartLoad]]:
 
 
 def _all_noted(location: Location) -> list[list[Mapping[str, Any]]]:
-    if _NAME not in location.open().names():
-        raise UsageError(f"{location} does not hold the state of a query")
-    parts = str(_read(location)["partitions"]).split()
-    return [_noted(location, stage, int(count)) for stage, count in enumerate(parts)]
+    return [_noted(location, stage, count) for stage, count in enumerate(parts_of(location))]
 
 
 def _noted(location: Location, stage: int, parts: int) -> list[Mapping[str, Any]]:

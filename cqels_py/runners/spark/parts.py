@@ -19,6 +19,7 @@ from cqels_py.operators.r2s.changelog_output import ChangelogOutput
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.spark.exchange import Changes, Exchange, received, sent
+from cqels_py.runners.spark.own_rows import OwnRows
 from cqels_py.runners.spark.routing import PartitionSlice, combine
 from cqels_py.runners.spark.rows import solution_rows, triple_rows
 from cqels_py.runners.statistics import Counters, Statistics
@@ -45,7 +46,7 @@ def routed_rows(task: int, packed: list[bytes]) -> pa.RecordBatch:
 class Rendered:
     """Collects results as rows, at once, while their terms are known. Numbers them consecutively.
 
-    `ticks`: rows include the order of ticks of equal time.
+    `ticks`: rows include the order of ticks of equal time. `own`: those of the part; others are left out.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Rendered:
         part: int,
         *,
         ticks: bool = False,
+        own: OwnRows | None = None,
     ) -> None:
         self._dictionary = dictionary
         self._columns = columns
@@ -64,9 +66,15 @@ class Rendered:
         self.delivered = 0
         self._rows: list[pa.RecordBatch] = []
         self._step: int | None = 0 if ticks else None
+        self._own = own
+        self.left_out = 0
         self.wanted = True
 
     def deliver(self, batch: ResultBatch) -> None:
+        if self._own is not None:
+            made = len(batch)
+            batch = self._own.results(batch)
+            self.left_out += made - len(batch)
         first = self.delivered
         self.delivered += len(batch)
         if not self.wanted:
@@ -93,7 +101,8 @@ class Rendered:
 
 
 class Handover:
-    """Collects the changelog of a stage as rows for the partitions of the next one. `own_ticks`: its parts have different ticks."""
+    """Collects the changelog of a stage as rows for the partitions of the next one. `own_ticks`: its parts have different ticks.
+    `own`: the rows of the part; others are left out."""
 
     def __init__(
         self,
@@ -103,13 +112,15 @@ class Handover:
         part: int,
         *,
         own_ticks: bool = False,
+        own: OwnRows | None = None,
     ) -> None:
         self._dictionary = dictionary
         self._changelog = changelog
         self._exchange = exchange
         self._part = part
         self._sends_ticks = own_ticks or part == 0
-        self.delivered = 0
+        self._own = own
+        self.delivered = self.left_out = 0
         self.wanted = True
 
     def deliver(self, batch: ResultBatch) -> None:
@@ -125,6 +136,8 @@ class Handover:
         changelog = self._changelog.fetch()
         if not self.wanted:
             return []
+        if self._own is not None:
+            changelog = replace(changelog, delta=self._own.changes(changelog.delta))
         changes = sent(changelog, self._exchange, self._dictionary, with_ticks=self._sends_ticks)
         return [routed_rows(self._part, [each.pack() for each in changes])]
 
@@ -216,7 +229,9 @@ class ReadingState:
 
     @property
     def statistics(self) -> Statistics:
-        return replace(self.runner.counters.snapshot(), triples=self.needed, malformed=self.skipped)
+        counted = self.runner.counters.snapshot()
+        results = counted.results - self.results.left_out
+        return replace(counted, triples=self.needed, malformed=self.skipped, results=results)
 
     @property
     def _dataflow(self) -> Dataflow:
@@ -224,7 +239,12 @@ class ReadingState:
         return query.dataflow
 
     def state(self) -> State:
-        part: NamedValues = {"needed": self.needed, "skipped": self.skipped, "delivered": self.results.delivered}
+        part: NamedValues = {
+            "needed": self.needed,
+            "skipped": self.skipped,
+            "delivered": self.results.delivered,
+            "left_out": self.results.left_out,
+        }
         return {
             _TERMS: dictionary_state(self.dictionary),
             _PART: part,
@@ -237,6 +257,7 @@ class ReadingState:
         part = state[_PART]
         self.needed, self.skipped = cast(int, part["needed"]), cast(int, part["skipped"])
         self.results.delivered = cast(int, part["delivered"])
+        self.results.left_out = cast(int, part.get("left_out", 0))
         restore(self.others, state[_OTHERS])
         self.runner.restore(_below(_RUNNER, state))
         self.runner.end_restore()
@@ -280,18 +301,19 @@ class LaterState:
 
     @property
     def statistics(self) -> Statistics:
-        return replace(self.counted.snapshot(), results=self.delivered)
+        return replace(self.counted.snapshot(), results=self.delivered - self.results.left_out)
 
     def state(self) -> State:
         return {
             _TERMS: dictionary_state(self.dictionary),
-            _PART: {**values_of(self), "rendered": self.results.delivered},
+            _PART: {**values_of(self), "rendered": self.results.delivered, "left_out": self.results.left_out},
             **_within(_DATAFLOW, self.dataflow.state()),
         }
 
     def restore(self, state: State) -> None:
         part = dict(state[_PART])
         self.results.delivered = cast(int, part.pop("rendered"))
+        self.results.left_out = cast(int, part.pop("left_out", 0))
         restore(self, part)
         self.dataflow.restore(_below(_DATAFLOW, state))
 

@@ -49,18 +49,22 @@ def answers(job: Job, routed: Frame, batch: int | None = None, *, final: bool = 
     columns = ", ".join(["time timestamp", "sign byte", *(f"`{name}` string" for name in job.columns), *tick])
     for number, parts in enumerate(job.parts):
         made = columns if number == len(job.exchanges) else ROUTED
-        routed = routed.repartitionById(parts, F.col("part")).mapInArrow(_stage(job, number, batch, final), made)
+        tasks = min(parts, job.tasks or parts)
+        task = F.col("part") % tasks
+        routed = routed.repartitionById(tasks, task).mapInArrow(_stage(job, number, tasks, batch, final), made)
     return routed
 
 
 def _stage(
-    job: Job, number: int, batch: int | None, final: bool
+    job: Job, number: int, tasks: int, batch: int | None, final: bool
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
         near = HotFolders(Path(SparkFiles.getRootDirectory()), folder_of_host())
-        part, execution, attempt = context.partitionId(), context.stageId(), context.taskAttemptId()
-        return stage.evaluate(job, batches, _batch(context, batch), part, final, number, near, execution, attempt)
+        current, execution, attempt = _batch(context, batch), context.stageId(), context.taskAttemptId()
+        rows = list(batches)
+        for part in range(context.partitionId(), job.parts[number], tasks):
+            yield from stage.evaluate(job, rows, current, part, final, number, near, execution, attempt)
 
     return evaluate
 

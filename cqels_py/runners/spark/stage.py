@@ -14,7 +14,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.checkpoints.locations import Location
 from cqels_py.checkpoints.state_file import from_bytes
-from cqels_py.checkpoints.store import Attempt, PartStore, Saved, Start
+from cqels_py.checkpoints.store import Attempt, PartStore, Reached, Saved, Start
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
 from cqels_py.formats.tabular import elements_from_arrow
@@ -44,7 +44,8 @@ class Job:
     changes of each stage but the last are partitioned for the next. `in_order`: elements are processed in order of
     arrival, not by their times, and results include the order of their ticks: for a single reader of all streams.
     `skip_malformed`: rows with malformed terms are left out and counted. `run`: how many times a driver has opened the
-    state, this one included. `folder`: a path or a URI; `blueprint`: packed, from which states are made.
+    state, this one included. `folder`: a path or a URI; `blueprint`: packed, from which states are made. `tasks`: the most of a
+    stage, each of which evaluates several parts where there are more; None: one a part.
     """
 
     folder: str
@@ -61,6 +62,7 @@ class Job:
     run: int = 1
     documents: tuple[int | None, ...] = ()
     graphs: tuple[bool, ...] = ()
+    tasks: int | None = None
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -165,7 +167,8 @@ def evaluate(
     `execution`: Spark's number of the stage: attempts that share it have the same output for the micro-batch, whatever
     rows they got (checkpoints/store.py). `number`: Spark's of the attempt.
     """
-    found = sorted((row["task"], row["data"]) for each in rows for row in each.to_pylist() if row["part"] == part)
+    mine = [each.filter(pc.equal(each.column("part"), part)) for each in rows]
+    found = sorted((row["task"], row["data"]) for each in mine for row in each.to_pylist())
     slice_data = [packed for _, packed in found]
     data = packed_list(slice_data, {_FINAL: final})
     attempt = Attempt(batch, job.run, execution, number)
@@ -224,6 +227,13 @@ def _state_before(
         slice_data, final = _input(data)
         _replay(state, slice_data, final=final, in_order=job.in_order)
     return state, True
+
+
+def state_after(job: Job, stage: int, part: int, batch: int) -> tuple[Reached, PartState]:
+    """The state of a part after a micro-batch that has ended, and its id."""
+    store = store_of(job.folder, stage, part)
+    start = store.after(batch)
+    return start.reached, _state_before(job, store, None, start, (job.mark, stage, part))[0]
 
 
 def _input(data: bytes) -> tuple[list[bytes], bool]:

@@ -14,7 +14,7 @@ import pytest
 
 import cqels_py
 from cqels_py.runners.spark.stage import Job
-from cqels_py.spark import continuous, numbered, prepare, statistics
+from cqels_py.spark import continuous, migrate, numbered, prepare, statistics
 from tests.oracle.naive import Element
 from tests.oracle.naive_values import canonical
 from tests.runners.spark.faults import Faulty
@@ -120,9 +120,13 @@ def test_streams_of_files_give_the_local_results(setting: Setting) -> None:
 
 
 def test_a_query_continues_where_it_was_stopped(setting: Setting) -> None:
-    for start in range(0, len(ELEMENTS), 30):
-        setting.arrive(ELEMENTS[start : start + 40], start)
-        setting.run(continuous(setting.frames(), QUERY, state=setting.state, changelog=True, partitions=3))
+    """In more parts and fewer tasks."""
+    setting.arrive(ELEMENTS[:30])
+    setting.run(continuous(setting.frames(), QUERY, state=setting.state, changelog=True, partitions=3))
+    more = setting.folder / "more"
+    migrate(setting.state, QUERY, to=more, partitions=6, changelog=True)
+    setting.arrive(ELEMENTS[30:], 30)
+    setting.run(continuous(setting.frames(), QUERY, state=more, changelog=True, partitions=6, tasks=2))
     assert setting.batches() == len(ELEMENTS) // PIECE
     assert setting.results() == local(QUERY, ELEMENTS)
 
