@@ -26,6 +26,7 @@ from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.scopes import scope_of_document
 from cqels_py.formats.times import FAR
+from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.plan.nodes import Plan, TemplateTriple
 from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.blueprint import Blueprint, beginning_of
@@ -36,10 +37,12 @@ from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
 from cqels_py.runners.spark.stage import BEGINNING, Job
 from cqels_py.runners.statistics import Statistics
+from cqels_py.sources.messages import FORMATS
 from cqels_py.sources.static import StaticSource, load_static_data, ontology_of
 from cqels_py.validation import by_iri
 
 if TYPE_CHECKING:
+    from cqels_py.runners.spark.messages import Parsed
     from cqels_py.runners.spark.pipeline import Frame
     from cqels_py.runners.spark.session import Session
 
@@ -106,6 +109,46 @@ def continuous(
     for warning in plan.warnings:
         _LOG.warning("%s", warning)
     return transform(replace(job, tasks=tasks), numbered(frames, plan))
+
+
+def parse(
+    frame: Frame,
+    format: str = "auto",
+    *,
+    column: str = "value",
+    map: RowMap | str | Path | None = None,
+    time_predicate: str | None = None,
+    arrival: str | None = None,
+    topic: str | None = None,
+    contexts: Mapping[str, Any] | None = None,
+    on_error: str = "skip",
+) -> Parsed:
+    """Messages in a column of a data frame as `triples` for `continuous`, and the `rejects`: `triples, rejects = parse(frame)`.
+
+    The columns are those of Spark's Kafka source, for example, but may have other names. Each message is an element, or one for
+    each named graph in it. `format`: "nq", "nt", "trig", "ttl", "jsonld", or "auto": JSON-LD if it begins with a brace or a
+    bracket, else N-Quads. `map`: how a JSON object becomes an element (a file or `Mapping.of(text)`), as with `engine.run`; a
+    variable ?topic is the text in the column `topic`. An element's time is the value of its `time_predicate` (prov:generatedAtTime
+    if there is none), or the map's ?time, and otherwise that of the column `arrival`, such as "timestamp". `rejects` has the
+    columns of the frame for messages that are malformed, and the `error`; with `on_error="stop"` they stop the query.
+    """
+    from cqels_py.runners.spark.messages import MessageParsing, parsed
+
+    if format not in FORMATS:
+        raise UsageError(f"format is one of {', '.join(FORMATS)}, not {format!r}")
+    if on_error not in ("stop", "skip"):
+        raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
+    how = MessageParsing(
+        column=column,
+        format=None if format == "auto" else format,
+        map=None if map is None else read_map(map),
+        time_predicate=time_predicate,
+        arrival=arrival,
+        origin=topic,
+        contexts=read_contexts(contexts),
+        stop=on_error == "stop",
+    )
+    return parsed(frame, how)
 
 
 def migrate(

@@ -38,6 +38,7 @@ _FORMATS = {
     "ttl": pyoxigraph.RdfFormat.TURTLE,
     "jsonld": pyoxigraph.RdfFormat.JSON_LD,
 }
+FORMATS = ("auto", *_FORMATS)
 _KINDS = {
     "application/n-quads": "nq",
     "application/n-triples": "nt",
@@ -60,7 +61,7 @@ class MessageFormat:
     @classmethod
     def of(cls, options: Options) -> MessageFormat:
         """The options `format` and `time`."""
-        format_ = options.choice("format", ("auto", *_FORMATS), "auto")
+        format_ = options.choice("format", FORMATS, "auto")
         time = options.choice("time", (_OWN, _ARRIVAL), _OWN)
         return cls(None if format_ == "auto" else format_, time == _ARRIVAL)
 

@@ -24,6 +24,8 @@ Frame: TypeAlias = DataFrame
 _BATCH_ID = "streaming.sql.batchId"
 ROUTED = "part int, task int, data binary"
 _TERMS = ("subject", "predicate", "object")
+_ELEMENT = "element"
+"""A column that differs between elements which follow each other, where the names of graphs do not matter."""
 
 
 def transform(job: Job, frames: Mapping[int, Frame], batch: int | None = None, *, final: bool = False) -> Frame:
@@ -107,7 +109,8 @@ def _check_columns(frame: Frame, *, inside: bool) -> None:
 def _rows(job: Job, frame: Frame, stream: int) -> Frame:
     inside = job.time_predicates[stream] is not None
     _check_columns(frame, inside=inside)
-    graph = F.coalesce(F.col("graph"), F.lit("")) if "graph" in frame.columns else F.lit("")
+    name = _ELEMENT if _ELEMENT in frame.columns and not (job.graphs and job.graphs[stream]) else "graph"
+    graph = F.coalesce(F.col(name), F.lit("")) if name in frame.columns else F.lit("")
     time = F.lit(None).cast("bigint") if inside else _time(frame)
     return frame.select(F.lit(stream).alias("stream"), time.alias("time"), graph.alias("graph"), *_TERMS)
 
