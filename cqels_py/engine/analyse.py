@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from cqels_py.analysis.memory import MemoryVerdict
 from cqels_py.engine.compile import compile_query
+from cqels_py.engine.notebooks import html_table
 from cqels_py.plan.nodes import Plan
 
 
@@ -24,6 +25,17 @@ class Analysis:
     streams: tuple[str, ...]
     windows: tuple[str, ...]
     plan: Plan = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("form", self.form),
+            ("variables", ", ".join(self.variables)),
+            ("streams", ", ".join(self.streams)),
+            ("windows", ", ".join(self.windows)),
+            ("memory", self.memory),
+            *(("warning", warning) for warning in self.warnings),
+        ]
+        return html_table(("", ""), rows, "query")
 
 
 def analyse(text: str, *, source: str | None = None) -> Analysis:

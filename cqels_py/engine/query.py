@@ -16,6 +16,9 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.asynchronous import ResultStream, check_no_coroutine, check_plain
 from cqels_py.engine.compile import CompiledQuery
 from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
+from cqels_py.engine.live_table import SIGN as SHOWN_SIGN
+from cqels_py.engine.live_table import TIME as SHOWN_TIME
+from cqels_py.engine.live_table import LiveTable, notebook_display
 from cqels_py.engine.notebooks import html_table, shortened
 from cqels_py.engine.result import Result, decoded
 from cqels_py.engine.standing import answer_of, as_graph, as_results
@@ -116,7 +119,8 @@ class Query:
             ("waiting results", self.waiting),
             *(("warning", warning) for warning in self.warnings),
         ]
-        return html_table(("", ""), rows, repr(self).strip("<>")) + f"<pre>{escape(self.compiled.text)}</pre>"
+        plan = f"<details><summary>plan</summary><pre>{escape(self.explain())}</pre></details>"
+        return html_table(("", ""), rows, repr(self).strip("<>")) + f"<pre>{escape(self.compiled.text)}</pre>" + plan
 
     @property
     def name(self) -> str | None:
@@ -231,6 +235,24 @@ class Query:
             call(batch if shape is None else self._typed.table([batch], shape))
 
         self._add(each, self._waiting.batches(), each)
+
+    def show(self, *, most: int = 100) -> None:
+        """In a notebook: a table that changes in place as results come, at most ten times a second.
+
+        With a changelog it has the rows that stand, of RSTREAM those of the last tick, and otherwise the last results. `most` rows
+        are shown. The table is a subscriber: results do not wait for `results()` any more. UsageError outside of a notebook.
+
+        >>> query.show()  # doctest: +SKIP
+        """
+        if whole(most, "most", "rows") < 1:
+            raise UsageError(f"most is 1 or more rows, not {most}")
+        draw = notebook_display()
+        table = LiveTable(shortened(self.compiled.text), self.variables, self.plan.output, most)
+        texts = dict.fromkeys(self.variables, "string")
+        self.subscribe_batches(
+            table.add, schema=texts, time_column=SHOWN_TIME, sign_column=SHOWN_SIGN, on_error="report"
+        )
+        table.begin(draw)
 
     def write_to(self, sink: Sink | str) -> None:
         """Write all results to a sink: those that wait now, and all from now on.
