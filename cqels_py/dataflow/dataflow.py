@@ -13,7 +13,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.build_operator import make_output
 from cqels_py.dataflow.builder import DataflowBuilder
 from cqels_py.dataflow.counted_join import CountedJoinScan
-from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, OperatorNode, sources_below
+from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, OperatorNode, sources_below, unwrap
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.match_scan import MatchScan
@@ -24,6 +24,7 @@ from cqels_py.dataflow.scans import PartitionedScan, Scan
 from cqels_py.dataflow.shared_scans import SharedScansPool, SharedSource
 from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dataflow.static_data import StaticData
+from cqels_py.dataflow.step_program import StepProgram, program_of
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
@@ -117,6 +118,8 @@ class Dataflow:
         self._output: Output = changelog or make_output(query, dictionary, self._values, self, self._evaluators, seed)
         self._ticked = False
         self._detached = False
+        self._program: StepProgram | None = None
+        self._without_program = False
         self.reader = self.shared_scans.attach(self._scans)
 
     def _builder(self) -> DataflowBuilder:
@@ -163,6 +166,18 @@ class Dataflow:
     def finish(self) -> Iterator[ResultBatch]:
         """The streams have ended."""
         return self._process_alone(self.shared_scans.finish())
+
+    @property
+    def program(self) -> StepProgram | None:
+        """Does the step of a single element as one call, if it can: made after the first tick, when this is first asked."""
+        if self._program is None and not self._without_program and self._ticked:
+            self._program = (
+                None
+                if self._every_tick
+                else program_of(self._scans, unwrap(self.root), self._output, self.shared_scans, self._dictionary)
+            )
+            self._without_program = self._program is None
+        return self._program
 
     def _process_alone(self, routed: RoutedBatch) -> Iterator[ResultBatch]:
         yield from self.process(routed)

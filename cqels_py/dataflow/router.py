@@ -86,6 +86,13 @@ class Router:
         self._scans[number] += 1
         return number
 
+    @property
+    def table(self) -> ArrayTable:
+        """The patterns as the kernel reads them: another object once they have changed."""
+        if not self._laid_out:
+            self._lay_out()
+        return self._patterns_table
+
     def remove(self, number: int) -> None:
         """Remove a scan from a pattern; a pattern without scans is no longer matched."""
         self._scans[number] -= 1
@@ -99,8 +106,7 @@ class Router:
 
     def route(self, batch: ElementBatch, step: Step, arrivals: Arrivals) -> RoutedBatch:
         """Match the triples of a step with all patterns."""
-        if not self._laid_out:
-            self._lay_out()
+        table = self.table
         triples = np.empty(len(arrivals.element) + _ROOM, INT64)
         while True:
             found = kernel.match(
@@ -110,7 +116,7 @@ class Router:
                 batch.graph,
                 arrivals.element,
                 batch.stream,
-                self._patterns_table.address,
+                table.address,
                 triples,
             )
             if found <= len(triples):

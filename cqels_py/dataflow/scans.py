@@ -20,17 +20,20 @@ from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.kept_units import KeptUnits
 from cqels_py.operators.s2r.partition import Kept, KeyPattern, Partitioning
 from cqels_py.operators.s2r.partitioned_window import PartitionedWindow
-from cqels_py.operators.s2r.window import Timer, Window, make_window
+from cqels_py.operators.s2r.window import SlidingWindow, Timer, Window, make_window
 from cqels_py.plan.nodes import PatternText, PlannedWindow, is_variable
 from cqels_py.plan.nodes import Scan as PlannedScan
 
 _NONE = np.empty(0, np.int64)
+_LAST_OF_TRIPLE = 2
+"""The position of a triple's object; behind it is that of its graph."""
 
 
 class Scan(SharedSource):
     """One pattern over one window. Its deltas are made once a step, and read by all its readers until the step ends.
 
-    `conditions`: the evaluators of the plan's conditions, in their order.
+    `conditions`: the evaluators of the plan's conditions, in their order; `tests`: these, and where their inputs are in a triple.
+    `columns`: where those of a mapping are.
     """
 
     STATE = ("_window",)
@@ -45,8 +48,8 @@ class Scan(SharedSource):
         self.conditions = tuple(conditions)
         self._places = _places(node.pattern)
         inputs = [[self._places[name] for name in program.inputs] for program in node.conditions]
-        self._tests = list(zip(self.conditions, inputs, strict=True))
-        self._columns = np.array([self._places[name] for name in node.variables], np.int64)
+        self.tests = list(zip(self.conditions, inputs, strict=True))
+        self.columns = np.array([self._places[name] for name in node.variables], np.int64)
         self._owned: list[tuple[Coordinate, int]] = []
         self._takes_all = not self.conditions
         # Where a window has PARTITION BY, elements are known by their numbers.
@@ -68,10 +71,14 @@ class Scan(SharedSource):
             if delta is self._nothing and self._shared_scans.single_reader:
                 # There is no other query.
                 return 0
-            self._routed, self._changes = routed, len(delta.tick)
-            self._chunks = (delta,) if self._changes else ()
-            self._shared_scans.caches.append(self)
+            self.take_made(routed, delta)
         return self._changes
+
+    def take_made(self, routed: RoutedBatch, delta: Delta) -> None:
+        """A program has taken in the step, with these changes."""
+        self._routed, self._changes = routed, len(delta.tick)
+        self._chunks = (delta,) if self._changes else ()
+        self._shared_scans.caches.append(self)
 
     def _advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
         """The window's changes. `rows`: the triples that match."""
@@ -113,7 +120,7 @@ class Scan(SharedSource):
         batch, arrivals, n = routed.batch, routed.arrivals, len(rows)
         columns, element, points = self._for_one if n == 1 and self._for_one else self._room_for(n)
         kernel.mappings(
-            batch.subject, batch.predicate, batch.object, batch.graph, rows, self._columns, arrivals.element,
+            batch.subject, batch.predicate, batch.object, batch.graph, rows, self.columns, arrivals.element,
             batch.time if self._timed else routed.step.number, arrivals.number if self._by_triple else _NONE, columns, element,
             points,
         )  # fmt: skip
@@ -121,7 +128,7 @@ class Scan(SharedSource):
 
     def _room_for(self, rows: int) -> tuple[Ids, npt.NDArray[np.int64], Points]:
         """As `_mappings` makes them."""
-        return np.empty((len(self._columns), rows), INT64), np.empty(rows, INT64), np.empty(rows, INT64)
+        return np.empty((len(self.columns), rows), INT64), np.empty(rows, INT64), np.empty(rows, INT64)
 
     def _accepted(
         self, batch: ElementBatch, rows: npt.NDArray[np.int64], element: npt.NDArray[np.int64]
@@ -130,7 +137,7 @@ class Scan(SharedSource):
         parts = batch.positions
         for coordinate, position in self._owned:
             rows = rows[coordinate.mine(parts[position][rows])]
-        for condition, positions in self._tests:
+        for condition, positions in self.tests:
             if len(rows):
                 rows = rows[condition.test([parts[p][rows] for p in positions], batch.time[element[rows]])]
         return rows
@@ -160,6 +167,17 @@ class WindowScan(Scan):
             columns, element, points = self._mappings(routed, rows)
             return self._window.advance(routed.arrivals, points, element, columns)
         return self._window.advance(routed.arrivals, _NONE, _NONE, self._nothing.columns)
+
+    @property
+    def window(self) -> Window:
+        """The window, which has the mappings."""
+        return self._window
+
+    @property
+    def is_plain(self) -> bool:
+        """Does it take in what matches its pattern and conditions, into a sliding window of time?"""
+        in_graph = bool(len(self.columns)) and int(self.columns.max()) > _LAST_OF_TRIPLE
+        return isinstance(self._window, SlidingWindow) and self._timed and not (self._owned or in_graph)
 
 
 class PartitionedScan(Scan):

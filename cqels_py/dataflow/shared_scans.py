@@ -61,7 +61,7 @@ class SharedScans:
         every_boundary: bool,
         timers: EventTimers | None = None,
     ) -> None:
-        self._clock = TickClock(windows, streams, every_boundary=every_boundary, timers=timers)
+        self.clock = TickClock(windows, streams, every_boundary=every_boundary, timers=timers)
         self._counter = ArrivalCounter(streams)
         self.router = Router(dictionary)
         self.readers = ScanReaders()
@@ -77,12 +77,12 @@ class SharedScans:
     @property
     def now(self) -> int | None:
         """The time of the last element; None before the first."""
-        return self._clock.now
+        return self.clock.now
 
     @property
     def through(self) -> int:
         """The instant through whose end all has been told."""
-        return self._clock.through
+        return self.clock.through
 
     @property
     def last_tick(self) -> int | None:
@@ -92,12 +92,12 @@ class SharedScans:
     @property
     def least_delay(self) -> int | None:
         """The least delay, in microseconds, of a timer after the tick at which an operator sets it; None: no operator sets any."""
-        return None if self._clock.timers is None else self._clock.timers.least_delay
+        return None if self.clock.timers is None else self.clock.timers.least_delay
 
     @property
     def may_begin(self) -> bool:
         """Can time begin without an element?"""
-        return self._clock.may_begin
+        return self.clock.may_begin
 
     @property
     def may_change(self) -> bool:
@@ -106,11 +106,11 @@ class SharedScans:
 
     def next_instant(self) -> int:
         """Before this instant nothing but an arrival is a tick."""
-        return self._clock.next_instant()
+        return self.clock.next_instant()
 
     def stateful_parts(self) -> dict[str, object]:
         """The clock and the counter, which keep state."""
-        return {"clock": self._clock, "arrivals": self._counter}
+        return {"clock": self.clock, "arrivals": self._counter}
 
     def attach(self, scans: Iterable[ReadableScan]) -> ScanReader:
         """A query reads these scans, before the first step."""
@@ -124,32 +124,48 @@ class SharedScans:
     def step(self, batch: ElementBatch) -> RoutedBatch:
         """Elements of the streams, in order; `batch.stream` are positions in the streams."""
         if len(batch):
-            self._foresee(batch, max(self._clock.through, batch.time.item(-1) - 1))
+            self._foresee(batch, max(self.clock.through, batch.time.item(-1) - 1))
         first = batch.first if batch.counted is None else counted_triples(batch).first
-        return self._route(batch, self._clock.step(batch.time, batch.stream, first))
+        return self._route(batch, self.clock.step(batch.time, batch.stream, first))
+
+    @property
+    def is_plain(self) -> bool:
+        """Is a step of a single element its clock's, and nothing else's? Then a program may do it."""
+        return self.single_reader and self.clock.is_plain and not self.foreseeing and not self._counts_steps
+
+    def took_in(self, stream: int, time: int, triples: int) -> None:
+        """A program has done the whole step of one element."""
+        self.clock.took_in(time)
+        self._counter.count_one(stream, triples)
+        if state_record.CHECKED:
+            state_record.check_replaced()
+
+    def resume(self, batch: ElementBatch, step: Step) -> RoutedBatch:
+        """Go on with the step of one element that the clock has taken in."""
+        return self._route(batch, step)
 
     def advance(self, time: int, *, begin: bool = False) -> RoutedBatch:
         """No element before `time` (microseconds) will come any more. `begin`: time begins there if nothing has come yet."""
-        if begin and self._clock.may_begin:
+        if begin and self.clock.may_begin:
             for each in self.foreseeing:
                 each.begin(time)
-            return self._route(_NOTHING, self._clock.begin(time))
-        now = self._clock.now
+            return self._route(_NOTHING, self.clock.begin(time))
+        now = self.clock.now
         if now is not None:
-            self._foresee(_NOTHING, max(self._clock.through, time - 1))
-        return self._route(_NOTHING, self._clock.advance(time))
+            self._foresee(_NOTHING, max(self.clock.through, time - 1))
+        return self._route(_NOTHING, self.clock.advance(time))
 
     def finish(self) -> RoutedBatch:
         """The sources have ended; time stands at the last instant that is told, until more elements come."""
-        if (now := self._clock.now) is not None:
-            self._foresee(_NOTHING, self._clock.last_instant(), now)
-        return self._route(_NOTHING, self._clock.finish())
+        if (now := self.clock.now) is not None:
+            self._foresee(_NOTHING, self.clock.last_instant(), now)
+        return self._route(_NOTHING, self.clock.finish())
 
     def set_timer(self, instant: int) -> None:
         """Ask for a tick at the end of an instant, for one who foresees; none where all has been told through that instant."""
-        assert self._clock.timers is not None
-        if instant > self._clock.through:
-            self._clock.timers.set(instant)
+        assert self.clock.timers is not None
+        if instant > self.clock.through:
+            self.clock.timers.set(instant)
 
     def _foresee(self, batch: ElementBatch, through: int, last: int | None = None) -> None:
         for each in self.foreseeing:

@@ -1065,6 +1065,8 @@ class Engine:
         count = len(self._pushed)
         if not count:
             return []
+        if count == 1 and self._pushed_one(self._pushed[0]):
+            return []
         pushed = self._pushed[:count]
         batch, wrong = elements_of_pushed(pushed, self.dictionary, self._elements + 1)
         # Only now: an interruption while terms are looked up loses no elements.
@@ -1079,6 +1081,17 @@ class Engine:
             batch = slice_elements(batch, ready, len(batch.time))
         self._process(batch)
         return wrong
+
+    def _pushed_one(self, pushed: PushedElement) -> bool:
+        """Process an element as one call. False: nothing has happened, as it has to be done step by step."""
+        if pushed.time is None or pushed.graph is not None or self._ready or self._inputs.keeps:
+            return False
+        with self._steps:
+            if not self._runner.push_one(pushed.stream, pushed.time, pushed.texts, self._elements + 1):
+                return False
+            self._elements += 1
+            self._pushed.clear()
+        return True
 
     @undisturbed
     def _process_part(self, batch: ElementBatch, *, deliver: bool = True, read: bool = False) -> None:

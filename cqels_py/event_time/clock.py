@@ -319,6 +319,29 @@ class TickClock(StateRecord):
         return self._make(time, stream, first, through, () if self._plain else (through,) * len(self._windows))
 
     @property
+    def is_plain(self) -> bool:
+        """Are all ticks arrivals, or a fixed time after one?"""
+        return self._plain
+
+    def told_before(self, time: int) -> int:
+        """The instant through whose end all is told where the next element has this time."""
+        return max(time - 1, self._through)
+
+    def took_in(self, time: int) -> None:
+        """`kernels.windows.clock.step` has taken in an element by this record."""
+        self._now = time
+
+    def step_of_one(
+        self, time: int, ticks: int, through: int, element_tick: npt.NDArray[np.int32], number: Points
+    ) -> Step:
+        """The step of an element that the kernel has taken in, not at the first tick: what it has returned and written."""
+        told = self.told_before(time)
+        self._now = time
+        return Step(
+            Ticks(self._instants[:ticks].copy(), False, told), element_tick, number, through, (), self._no_ends, told
+        )
+
+    @property
     def may_begin(self) -> bool:
         """Has nothing come yet, and are there windows, or rules?"""
         # Other operators that set timers see nothing before the first element.

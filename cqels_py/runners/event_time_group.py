@@ -152,6 +152,21 @@ class EventTimeGroup:
         else:
             self._process(processed)
 
+    def push_one(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> bool:
+        """Take in an element as one call; see `QueriesOnScans.push_one`. False: nothing has happened, and it has to be admitted."""
+        if self._early.elements is not None or len(self._on_scans) != 1 or not self._watermark.is_complete_at(time):
+            return False
+        if self._spans is not None or self.is_waiting:
+            return False
+        results = self._on_scans[0].push_one(stream, time, texts, scope)
+        if results is None:
+            return False
+        self._pool.close()
+        self._watermark.move_to(time)
+        self._counters.move_to(time)
+        self._counters.results += results
+        return True
+
     def can_wait(self, stream: int, time: int) -> bool:
         """May an element wait for the boundary of a window whose terms are not known yet?"""
         return (

@@ -181,11 +181,29 @@ class LocalRunner(Runner):
             counters.late += self._drop(LATE, batch, late, numbers)
         for group, part in taken:
             group.take(part)
+        self._end_push()
+
+    def _end_push(self) -> None:
         self._release_terms()
-        if self.max_state is not None and counters.elements >= self._look_at_state:
-            self._look_at_state = counters.elements + _BETWEEN_LOOKS
+        if self.max_state is not None and self.counters.elements >= self._look_at_state:
+            self._look_at_state = self.counters.elements + _BETWEEN_LOOKS
             for query in self._queries:
                 query.stop_beyond(self.max_state)
+
+    def push_one(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> bool:
+        """Take in an element without a graph as one compiled call. `texts`: its terms as of `formats.triples.triple_texts`.
+
+        False: nothing has happened, and it has to be encoded and pushed.
+        """
+        groups = self._reading.of(stream)
+        if len(groups) != 1 or (self._guard is not None and not self._guard.moves_to(stream, time)):
+            return False
+        if not groups[0][0].push_one(stream, time, texts, scope):
+            return False
+        self.counters.elements += 1
+        self.counters.triples += len(texts) // 3
+        self._end_push()
+        return True
 
     def begin_backfill(self, query: RunningQuery, guard: Guard | None) -> Joining:
         """A query that is to be added, and may be given elements of before by `backfill`, but those that `guard` drops."""

@@ -12,6 +12,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.static_data import StaticData
+from cqels_py.dataflow.step_program import Outcome
 from cqels_py.errors import RunError
 from cqels_py.runners.chaining import last_time
 from cqels_py.runners.stream_views import NO_ARRIVALS, NOTHING, ElementTicks, StepElements, StreamView
@@ -105,6 +106,11 @@ class RunningQuery:
             self._out_of_memory(error)
         return count
 
+    def deliver(self, results: ResultBatch) -> int:
+        """Results of the step of one element; returns how many."""
+        self._receiver.deliver(results)
+        return len(results.time)
+
     def _out_of_memory(self, error: MemoryError) -> None:
         """Detach the query, whose state is lost. Other queries continue, unless they read the operator that failed."""
         title = self.dataflow.plan.title
@@ -124,6 +130,7 @@ class QueriesOnScans:
         self._shared_scans = queries[0].dataflow.shared_scans
         self._streams = queries[0].streams
         self.feed = queries[0].feed
+        self._alone = queries[0] if len(queries) == 1 and self.feed is None else None
 
     def __contains__(self, query: RunningQuery) -> bool:
         return query in self._queries.values()
@@ -137,6 +144,23 @@ class QueriesOnScans:
             if time is not None:
                 results += self._advance(elements, time)
         return results
+
+    def push_one(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> int | None:
+        """Take in an element without a graph that is not earlier than those before it, as one call.
+
+        `stream`: the engine's number. `texts`, `scope`: see `StepProgram.step`. Returns the number of results; None if nothing has
+        happened, as the element has to be pushed.
+        """
+        if self._alone is None or (program := self._alone.dataflow.program) is None or stream not in self._streams:
+            return None
+        outcome = program.step(self._streams.index(stream), time, texts, scope)
+        if outcome is Outcome.COMPLETE:
+            results = program.results()
+            return 0 if results is None else self._alone.deliver(results)
+        if outcome is Outcome.REFUSED:
+            return None
+        batch, routed = program.resume()
+        return self._process(routed, StreamView(batch, batch))
 
     def advance(self, elements: StepElements, time: int, *, begin: bool = False) -> int:
         """No element before `time` (microseconds) will come after these; returns the number of results.

@@ -20,6 +20,10 @@ RECORDING: Final = "CQELS_RECORD_KERNELS"
 """Environment variable of a recording process: the number of the open file descriptor to which it writes its calls."""
 
 
+_PROGRAMS: Final = "cqels_py.dataflow.step_program"
+"""The module that makes programs."""
+
+
 class _Recorder:
     def __init__(self) -> None:
         self.inside = False
@@ -61,6 +65,11 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
             _RECORDER.inside = False
 
     return call
+
+
+def record_entry(function: Any) -> None:
+    """Report an entry of programs, which a driver calls by its address."""
+    _RECORDER.record(function.__wrapped__, (0,), _PROGRAMS)
 
 
 def _as_compiled(result: Any) -> Any:

@@ -212,3 +212,28 @@ uint8s = _reader(np.uint8, 1)
 uint8_rows = _reader(np.uint8, 2)
 flags = _reader(np.bool_, 1)
 flag_rows = _reader(np.bool_, 2)
+
+
+def _matrix_maker() -> Callable[..., Any]:
+    """matrix(array, rows, columns): the beginning of an array of numbers as one of two dimensions, of the same memory."""
+    made = types.Array(types.int64, 2, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        flat, rows, columns = arguments
+        size = context.get_constant(types.intp, 8)
+        array = make_array(made)(context, builder)
+        data = make_array(signature.args[0])(context, builder, value=flat).data
+        strides = [builder.mul(columns, size), size]
+        populate_array(array, data=data, shape=[rows, columns], strides=strides, itemsize=size, meminfo=None)
+        return array._getvalue()
+
+    def typed(typing_context: Any, flat: Any, rows: Any, columns: Any) -> Any:
+        return made(flat, types.intp, types.intp), generate
+
+    def plain(flat: npt.NDArray[np.int64], rows: int, columns: int) -> npt.NDArray[np.int64]:
+        return flat[: rows * columns].reshape(rows, columns)
+
+    return plain if _PLAIN else intrinsic(typed)
+
+
+matrix = _matrix_maker()

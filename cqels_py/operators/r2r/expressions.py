@@ -38,6 +38,11 @@ class Evaluator:
         self._special = special
         self._slow = slow
 
+    @property
+    def program(self) -> tuple[Ids, Ids, Ids]:
+        """Code, constants and special terms, as the kernel takes them."""
+        return self._code, self._constants, self._special
+
     def evaluate(self, columns: Sequence[Ids] | Ids, now: Ids | None = None) -> Ids:
         """The value for each row: ids, 0 where it is an error.
 

@@ -44,7 +44,7 @@ class Changes:
         deletions: bool,
         signs: TickSigns | None = None,
     ) -> None:
-        self._variables = variables
+        self.variables = variables
         self._signs = signs
         # A number is passed to a kernel faster than a bool.
         self._insertions = int(insertions)
@@ -53,10 +53,10 @@ class Changes:
         self._for_few = _room_for(_FEW_ROWS)
 
     def process(self, ticks: Ticks, chunks: Iterable[Delta]) -> Iterator[ResultBatch]:
-        for delta in by_whole_ticks(chunks, len(self._variables), signs=self._signs):
+        for delta in by_whole_ticks(chunks, len(self.variables), signs=self._signs):
             rows = len(delta.tick)
             tick, sign = np.empty(rows, INT32), np.empty(rows, INT8)
-            made = np.empty((1 + len(self._variables), rows), INT64)
+            made = np.empty((1 + len(self.variables), rows), INT64)
             count = kernel.changes(
                 delta.tick, delta.sign, delta.columns, ticks.time, self._insertions, self._deletions,
                 self._for_few if rows <= _FEW_ROWS else _room_for(rows), tick, sign, made,
@@ -65,7 +65,12 @@ class Changes:
                 tick, sign, made = tick[:count], sign[:count], made[:, :count]
             if count:
                 columns = tuple([made[row] for row in self._rows])
-                yield ResultBatch(self._variables, made[0], sign, columns, tick)
+                yield ResultBatch(self.variables, made[0], sign, columns, tick)
+
+    @property
+    def asked_signs(self) -> tuple[int, int]:
+        """Are insertions results (1, else 0), and deletions?"""
+        return self._insertions, self._deletions
 
     def live_ids(self) -> Iterable[Ids]:
         return ()

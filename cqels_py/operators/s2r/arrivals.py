@@ -206,8 +206,7 @@ class ArrivalCounter:
         if len(batch.time) == 1:
             # On a live stream elements come one by one.
             stream, count = batch.stream.item(0), len(batch.subject)
-            self.elements[stream] += 1
-            self.triples[stream] += count
+            self.count_one(stream, count)
             return _OneArrival(step, _FIRST if count == 1 else np.zeros(count, np.int64), stream, self)
         one_triple_each = batch.triples == len(batch) and kernel.all_of_one_triple(batch.first)
         if len(self.elements) == 1:
@@ -215,6 +214,11 @@ class ArrivalCounter:
         if one_triple_each:
             return self._take_triples(batch, step)
         return self._take_by_stream(batch, step)
+
+    def count_one(self, stream: int, triples: int) -> None:
+        """Count an element with so many triples."""
+        self.elements[stream] += 1
+        self.triples[stream] += triples
 
     def _take_by_stream(self, batch: ElementBatch, step: Step) -> Arrivals:
         streams, triples = len(self.elements), batch.triples

@@ -1,0 +1,93 @@
+"""Entries that take in one element: its terms become ids, it gets its ticks, and its triples are routed to patterns.
+
+LINKS is the first array of every entry's record: the addresses of records and kernels, and numbers that stay the same.
+"""
+
+from __future__ import annotations
+
+from cqels_py.kernels.compiler.jit import jit_flat
+from cqels_py.kernels.compiler.native_call import (
+    INT32S,
+    INT64,
+    INT64_PAIR,
+    INT64_ROWS,
+    INT64S,
+    NONE,
+    READONLY_UINT8S,
+    UINT8S,
+    NativeCall,
+)
+from cqels_py.kernels.primitives.state_record import int32s, int64s, matrix, uint8s
+from cqels_py.kernels.primitives.status import DONE, PYTHON_NEEDED
+from cqels_py.kernels.text.triples import encode_triples
+from cqels_py.kernels.windows import clock, match
+
+WORDS, TIME, STREAM, FIRST, COLUMNS, OF_TRIPLE, NUMBER, ELEMENT_TICK, MATCHES, TEXTS, NO_BOUNDARIES = range(11)
+"""The arrays of an element's record. COLUMNS: three of them, one after the other, without gaps. OF_TRIPLE: zeros, as all triples are
+those of the one element. MATCHES: as `match` writes them. TEXTS: the terms, as `encode_triples` reads them."""
+LENGTH, TRIPLES, SCOPE, THROUGH, TICKS, DUE_THROUGH = range(6)
+"""WORDS: bytes of the texts, number of triples, scope of blank nodes, the instant up to which all is known; the clock writes the
+number of ticks, and the instant up to which promised ticks were due."""
+
+LINKS = 0
+ELEMENT, KERNEL, STATE = range(3)
+"""The first of every entry's LINKS: the element's record, the kernel that is called, and the record of the state."""
+TABLE, ARENA, META = range(1, 4)
+"""The dictionary's arrays in the record of `encode`, whose STATE is the number of hash bits that are dropped."""
+
+ENCODE = NativeCall(
+    encode_triples, INT64_PAIR, READONLY_UINT8S, INT64, INT64S, INT64, INT64, INT64, INT64, INT64S, UINT8S, INT64S, INT64_ROWS
+)  # fmt: skip
+CLOCK = NativeCall(clock.step, INT64_PAIR, INT64S, INT32S, INT64S, INT64S, INT64, INT64, INT64S, INT32S)
+MATCH = NativeCall(match.match, INT64, INT64S, INT64S, INT64S, NONE, INT64S, INT32S, INT64, INT64S)
+_encode, _clock, _match = ENCODE.call, CLOCK.call, MATCH.call
+
+
+@jit_flat
+def encode(record):
+    """Look up the element's terms. PYTHON_NEEDED: one is unusual, or wrong, or the dictionary needs room."""
+    links = int64s(record, LINKS)
+    element = links[ELEMENT]
+    words = int64s(element, WORDS)
+    misplaced, status = _encode(
+        links[KERNEL],
+        (
+            uint8s(element, TEXTS)[: words[LENGTH]], 0, int64s(element, FIRST), words[SCOPE], 0, 0, links[STATE],
+            int64s(record, TABLE), uint8s(record, ARENA), int64s(record, META), matrix(int64s(element, COLUMNS), 3, words[TRIPLES]),
+        ),
+    )  # fmt: skip
+    return PYTHON_NEEDED if misplaced or status != DONE else DONE
+
+
+@jit_flat
+def tell_time(record):
+    """The element's number and its tick, with those of expiries before it. PYTHON_NEEDED: the clock needs room."""
+    links = int64s(record, LINKS)
+    element = links[ELEMENT]
+    words = int64s(element, WORDS)
+    ticks, through = _clock(
+        links[KERNEL],
+        (
+            int64s(element, TIME), int32s(element, STREAM), int64s(element, FIRST), int64s(element, NO_BOUNDARIES),
+            words[THROUGH], links[STATE], int64s(element, NUMBER), int32s(element, ELEMENT_TICK),
+        ),
+    )  # fmt: skip
+    words[TICKS], words[DUE_THROUGH] = ticks, through
+    return PYTHON_NEEDED if ticks < 0 else DONE
+
+
+@jit_flat
+def route(record):
+    """Match the triples with all patterns. PYTHON_NEEDED: there are more matches than there is room for."""
+    links = int64s(record, LINKS)
+    element = links[ELEMENT]
+    columns = matrix(int64s(element, COLUMNS), 3, int64s(element, WORDS)[TRIPLES])
+    matches = int64s(element, MATCHES)
+    found = _match(
+        links[KERNEL],
+        (
+            columns[0], columns[1], columns[2], None, int64s(element, OF_TRIPLE)[: columns.shape[1]],
+            int32s(element, STREAM), links[STATE], matches,
+        ),
+    )  # fmt: skip
+    return PYTHON_NEEDED if found > len(matches) else DONE

@@ -1,0 +1,318 @@
+"""Steps of single elements as one compiled call: they equal those by single calls, whatever stops a program."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from rdflib import Literal, URIRef
+
+import cqels_py as cqels
+from cqels_py.dataflow import step_program
+from cqels_py.dataflow.step_program import Outcome, StepProgram
+from cqels_py.dictionary import Dictionary
+from cqels_py.runners import local
+from tests.oracle.naive import Element
+from tests.support.harness import assert_engine_right
+
+EX = "http://ex.org/"
+INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
+FILTERED = f"PREFIX : <{EX}> SELECT ?k ?x WHERE {{ STREAM :a [RANGE 10s] {{ ?k :a ?x }} FILTER(?x > 50) }}"
+BEGIN, SECOND = 1_700_000_000_000_000, 1_000_000
+MODES = ("calls", "program")
+
+Pushed = tuple[str, list[tuple[str, str, str]], int]
+Run = Callable[[str, Sequence[Pushed]], list[Any]]
+
+
+@pytest.fixture
+def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
+    """What has become of each step that a program was asked for."""
+    found: list[Outcome] = []
+    step = StepProgram.step
+
+    def noted(program: StepProgram, *arguments: Any) -> Outcome:
+        found.append(step(program, *arguments))
+        return found[-1]
+
+    monkeypatch.setattr(StepProgram, "step", noted)
+    return found
+
+
+@pytest.fixture
+def in_mode(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    return lambda mode: monkeypatch.setenv(step_program.CALLS, mode)
+
+
+def readings(count: int, seed: int = 1, stream: str = "a", jump: int = 0) -> Iterator[Pushed]:
+    """Elements of one to three triples, some of other predicates; now and then time jumps, or stands still."""
+    drawn, time = random.Random(seed), BEGIN
+    for _ in range(count):
+        time += drawn.choice((0, 10_000, SECOND, jump or SECOND))
+        triples = [_triple(drawn, stream) for _ in range(drawn.choice((1, 1, 1, 2, 3)))]
+        yield f"{EX}{stream}", triples, time
+
+
+def _triple(drawn: random.Random, stream: str) -> tuple[str, str, str]:
+    predicate = drawn.choice((stream, stream, stream, "other"))
+    return f"<{EX}s{drawn.randrange(9)}>", f"<{EX}{predicate}>", f'"{drawn.randrange(100)}"^^{INTEGER}'
+
+
+def results_of(text: str, pushed: Sequence[Pushed], **options: Any) -> list[Any]:
+    """All results, one by one, in their order."""
+    engine, found = cqels.Engine(**options), list[Any]()
+    query = engine.register(text, changelog="ISTREAM" not in text)
+    query.subscribe(lambda result: found.append((result.time, result.sign, dict(result.bindings))))
+    for stream, triples, time in pushed:
+        engine.push(stream, triples, time=time)
+    engine.finish()
+    return found
+
+
+def assert_equal_in_both(
+    text: str, pushed: Sequence[Pushed], outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    in_mode("calls")
+    expected = results_of(text, pushed)
+    assert not outcomes and expected
+    in_mode("program")
+    assert results_of(text, pushed) == expected
+
+
+QUERIES = {
+    "filter": FILTERED,
+    "no filter": f"PREFIX : <{EX}> SELECT ?k ?x WHERE {{ STREAM :a [RANGE 10s] {{ ?k :a ?x }} }}",
+    "two filters": FILTERED.replace("FILTER(?x > 50)", "FILTER(?x > 20) FILTER(?x < 80 && ?x != 30)"),
+    "a constant": f"PREFIX : <{EX}> SELECT ?x WHERE {{ STREAM :a [RANGE 5s] {{ :s1 :a ?x }} }}",
+    "any predicate": f"PREFIX : <{EX}> SELECT ?k ?p ?x WHERE {{ STREAM :a [RANGE 5s] {{ ?k ?p ?x }} }}",
+    "the same twice": f"PREFIX : <{EX}> SELECT ?k WHERE {{ STREAM :a [RANGE 5s] {{ ?k :a ?k }} }}",
+    "everything": f"PREFIX : <{EX}> SELECT ?k ?x WHERE {{ STREAM :a [RANGE 1us] {{ ?k :a ?x }} }}",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in QUERIES if name != "the same twice"])
+def test_steps_equal_those_by_calls(name: str, outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+    assert_equal_in_both(QUERIES[name], [*readings(250)], outcomes, in_mode)
+    assert outcomes.count(Outcome.COMPLETE) > 180
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", QUERIES)
+def test_answers_equal_the_oracles(
+    name: str, mode: str, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    in_mode(mode)
+    elements = [
+        Element(
+            time,
+            URIRef(stream),
+            tuple((URIRef(s[1:-1]), URIRef(p[1:-1]), Literal(int(o.split('"')[1]))) for s, p, o in triples),
+        )
+        for stream, triples, time in readings(60, seed=3, jump=4 * SECOND)
+    ]
+    assert_engine_right(QUERIES[name], elements, batches=(1,))
+    assert bool(outcomes) == (mode == "program")
+
+
+def test_a_window_that_grows_makes_room_within_a_program(
+    outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    text = QUERIES["no filter"].replace("10s", "1h")
+    pushed = [
+        (f"{EX}a", [(f"<{EX}s{i}>", f"<{EX}a>", f'"{i}"^^{INTEGER}')], BEGIN + i * (1_000 if i % 7 else 300_000))
+        for i in range(1_000)
+    ]
+    assert_equal_in_both(text, pushed, outcomes, in_mode)
+    # The dictionary and the clock grow too, for which the whole step is done by calls.
+    assert outcomes.count(Outcome.REFUSED) < 50
+    assert not outcomes.count(Outcome.STOPPED)
+
+
+def test_more_changes_than_there_is_room_for_are_made_by_calls(
+    outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    crowd = [(f"{EX}a", [(f"<{EX}s{i}>", f"<{EX}a>", f'"{60 + i % 9}"^^{INTEGER}')], BEGIN) for i in range(300)]
+    later = [(f"{EX}a", crowd[0][1], BEGIN + 60 * SECOND), (f"{EX}a", crowd[1][1], BEGIN + 61 * SECOND)]
+    assert_equal_in_both(FILTERED, [*crowd, *later], outcomes, in_mode)
+    assert Outcome.STOPPED in outcomes
+    assert outcomes[-1] is Outcome.COMPLETE
+
+
+def test_conditions_that_need_texts_are_evaluated_by_calls(
+    outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    text = FILTERED.replace("?x > 50", 'STRLEN(STR(?k)) > 3 && CONTAINS(STR(?x), "1")')
+    assert_equal_in_both(text, [*readings(300)], outcomes, in_mode)
+    assert outcomes.count(Outcome.COMPLETE) + outcomes.count(Outcome.REFUSED) > 200
+    assert 0 < outcomes.count(Outcome.STOPPED) < 50, "a program that always stops must rest"
+
+
+ODD = {
+    "other spellings": (f"<{EX}s>", f"<{EX}a>", f'"+070"^^{INTEGER}'),
+    "a blank node": ("_:b", f"<{EX}a>", f'"70"^^{INTEGER}'),
+    "no ASCII": (f"<{EX}ä>", f"<{EX}a>", f'"70"^^{INTEGER}'),
+    "a text of several lines": (f"<{EX}s>", f"<{EX}a>", '"7\n0"'),
+    "a long text": (f"<{EX}s>", f"<{EX}a>", '"' + 5_000 * "x" + '"'),
+    "a long number": (f"<{EX}s>", f"<{EX}a>", f'"{70 * "7"}"^^{INTEGER}'),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_terms_are_taken_in_between_others(
+    name: str, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    usual = [*readings(40)]
+    time = usual[-1][2] + 1
+    pushed = [*usual, (f"{EX}a", [ODD[name]], time), (f"{EX}a", [ODD[name], ODD[name]], time + 1), *[
+        (stream, triples, time + i) for i, (stream, triples, _) in enumerate(usual, 2)
+    ]]  # fmt: skip
+    assert_equal_in_both(QUERIES["no filter"], pushed, outcomes, in_mode)
+    assert outcomes.count(Outcome.COMPLETE) > 60
+
+
+def test_an_element_of_many_triples_is_taken_in_by_calls(
+    outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    many = [(f"<{EX}s{i}>", f"<{EX}a>", f'"{60 + i}"^^{INTEGER}') for i in range(30)]
+    usual = [*readings(40)]
+    time = usual[-1][2]
+    assert_equal_in_both(
+        FILTERED, [*usual, (f"{EX}a", many, time), (f"{EX}a", [], time + 1), (f"{EX}a", many[:3], time + 2)], outcomes, in_mode
+    )  # fmt: skip
+    assert outcomes[-3:] == [Outcome.REFUSED, Outcome.REFUSED, Outcome.COMPLETE]
+
+
+def test_terms_are_released_between_steps(
+    monkeypatch: pytest.MonkeyPatch, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    monkeypatch.setattr(local, "_COLLECT_FROM", 100)
+    pushed = [(f"{EX}a", [(f"<{EX}s{i}>", f"<{EX}a>", f'"text {i}"')], BEGIN + i * SECOND // 2) for i in range(400)]
+    sizes = set[int]()
+    collect = Dictionary.collect
+
+    def noted(dictionary: Any, live: Any) -> int:
+        sizes.add(released := collect(dictionary, live))
+        return released
+
+    monkeypatch.setattr(Dictionary, "collect", noted)
+    assert_equal_in_both(QUERIES["no filter"], pushed, outcomes, in_mode)
+    assert max(sizes) > 50 and outcomes.count(Outcome.COMPLETE) > 350
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_wrong_terms_are_told_and_leave_no_trace(mode: str, in_mode: Callable[[str], None]) -> None:
+    in_mode(mode)
+    usual = [*readings(20)]
+    engine = cqels.Engine()
+    query = engine.register(QUERIES["no filter"])
+    for stream, triples, time in usual:
+        engine.push(stream, triples, time=time)
+    seen = len(list(query.results()))
+    for wrong in ("<no iri", '"x"^^'):
+        with pytest.raises(cqels.CqelsError, match=f"an element pushed to <{EX}a>"):
+            engine.push(f"{EX}a", [(f"<{EX}s>", f"<{EX}a>", wrong)], time=usual[-1][2] + 1)
+    with pytest.raises(cqels.CqelsError, match="the predicate of a triple is an IRI"):
+        engine.push(f"{EX}a", [(f"<{EX}s>", '"a"', f"<{EX}o>")], time=usual[-1][2] + 1)
+    assert seen and not list(query.results())
+    engine.push(f"{EX}a", [(f"<{EX}s>", f"<{EX}a>", f'"1"^^{INTEGER}')], time=usual[-1][2] + 2)
+    assert len(list(query.results())) == 1
+    assert engine.statistics.elements == len(usual) + 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_late_elements_are_dropped(mode: str, in_mode: Callable[[str], None]) -> None:
+    in_mode(mode)
+    engine = cqels.Engine(report=lambda error: None)
+    query = engine.register(QUERIES["no filter"])
+    one = [(f"<{EX}s>", f"<{EX}a>", f'"1"^^{INTEGER}')]
+    for second in (0, 1, 2, 1, 3, 2):
+        engine.push(f"{EX}a", one, time=BEGIN + second * SECOND)
+    assert [result.time - BEGIN for result in query.results()] == [0, SECOND, 2 * SECOND, 3 * SECOND]
+    assert engine.statistics.late == 2
+    assert engine.statistics.event_time == BEGIN + 3 * SECOND
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_subscribers_may_push_raise_and_unregister(mode: str, in_mode: Callable[[str], None]) -> None:
+    in_mode(mode)
+    engine, found = cqels.Engine(), list[int]()
+    query = engine.register(QUERIES["no filter"])
+
+    def take(result: cqels.Result) -> None:
+        found.append(result.time - BEGIN)
+        if result.time == BEGIN + 5:
+            engine.push(f"{EX}a", one, time=BEGIN + 6)
+        if result.time == BEGIN + 7:
+            raise ValueError("of the subscriber")
+        if result.time == BEGIN + 9:
+            engine.unregister(query)
+
+    query.subscribe(take)
+    one = [(f"<{EX}s>", f"<{EX}a>", f'"1"^^{INTEGER}')]
+    for at in (1, 2, 3, 4, 5):
+        engine.push(f"{EX}a", one, time=BEGIN + at)
+    with pytest.raises(ValueError, match="of the subscriber"):
+        engine.push(f"{EX}a", one, time=BEGIN + 7)
+    engine.push(f"{EX}a", one, time=BEGIN + 8)
+    engine.push(f"{EX}a", one, time=BEGIN + 9)
+    with pytest.raises(cqels.CqelsError, match="no registered query reads"):
+        engine.push(f"{EX}a", one, time=BEGIN + 10)
+    assert found == [*range(1, 10)]
+
+
+def test_a_query_that_comes_later_does_not_disturb_a_program(
+    outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    in_mode("program")
+    pushed = [*readings(120)]
+    alone = results_of(QUERIES["filter"], pushed)
+    outcomes.clear()
+    engine, found, other = cqels.Engine(), list[Any](), list[Any]()
+    query = engine.register(QUERIES["filter"], changelog=True)
+    query.subscribe(lambda result: found.append((result.time, result.sign, dict(result.bindings))))
+    for stream, triples, time in pushed[:60]:
+        engine.push(stream, triples, time=time)
+    second = engine.register(QUERIES["a constant"])
+    second.subscribe(other.append)
+    for stream, triples, time in pushed[60:90]:
+        engine.push(stream, triples, time=time)
+    shared = len(outcomes)
+    engine.unregister(second)
+    for stream, triples, time in pushed[90:]:
+        engine.push(stream, triples, time=time)
+    engine.finish()
+    assert found == alone and other
+    assert len(outcomes) - shared == 30, "alone again, the query has a program"
+    assert shared <= 60
+
+
+def test_batches_between_single_elements(outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+    pushed = [*readings(200)]
+
+    def mixed() -> list[Any]:
+        engine, found = cqels.Engine(), list[Any]()
+        query = engine.register(FILTERED, changelog=True)
+        query.subscribe(lambda result: found.append((result.time, result.sign, dict(result.bindings))))
+        for number, (stream, triples, time) in enumerate(pushed):
+            if number % 10 == 5:
+                engine.push_batch(stream, _table(triples, time))
+            else:
+                engine.push(stream, triples, time=time)
+            if number % 50 == 49:
+                engine.advance(time + 1)
+        engine.finish()
+        return found
+
+    in_mode("calls")
+    expected = mixed()
+    in_mode("program")
+    assert mixed() == expected
+    assert outcomes.count(Outcome.COMPLETE) > 150
+
+
+def _table(triples: Sequence[tuple[str, str, str]], time: int) -> Any:
+    pa = pytest.importorskip("pyarrow")
+    columns = dict(zip(("subject", "predicate", "object"), map(list, zip(*triples, strict=True)), strict=True))
+    return pa.table({"time": [time] * len(triples), **columns})
