@@ -40,6 +40,11 @@ _TIMED, _ROUTED = 2, 3
 """After so many rows the clock has taken in the element, and its triples are routed."""
 
 
+_TIME = element.DUE_THROUGH + 1
+_FIRST, _LAST, _NUMBERS = _TIME + 1, _TIME + 2, _TIME + 3
+"""Where the element's time and its first and last triple are, in one array with its words."""
+
+
 class Outcome(Enum):
     """REFUSED: nothing has happened, and calls are to do the whole step. STOPPED: they go on with it. COMPLETE: it is done."""
 
@@ -48,19 +53,24 @@ class Outcome(Enum):
     COMPLETE = 2
 
 
+def _view(array: npt.NDArray[Any]) -> memoryview:
+    return memoryview(cast(bytearray, array))
+
+
 class DeltaRecord:
     """Where an entry writes a delta of this width."""
 
     def __init__(self, width: int) -> None:
         self._width = width
-        self._count = np.zeros(1, np.int64)
+        count = np.zeros(1, np.int64)
+        self._count = _view(count)
         self._tick, self._sign = np.empty(_MOST_ROWS, np.int32), np.empty(_MOST_ROWS, np.int8)
         self._columns = np.empty(width * _MOST_ROWS, np.int64)
-        self._table = ArrayTable(self._tick, self._sign, self._columns, self._count)
+        self._table = ArrayTable(self._tick, self._sign, self._columns, count)
         self.address = self._table.address
 
     def __len__(self) -> int:
-        return self._count.item(0)
+        return self._count[0]
 
     def taken(self, rows: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8], Ids]:
         """Ticks, signs and columns (width, n) of the delta, copied. `rows`: the distance between columns."""
@@ -98,16 +108,18 @@ class StepProgram:
         self, scans: Sequence[WindowScan], output: Changes, shared: SharedScans, dictionary: Dictionary
     ) -> None:
         self._scans, self._output, self._shared, self._dictionary = tuple(scans), output, shared, dictionary
-        self._time, self._stream, self._first = np.empty(1, np.int64), np.empty(1, np.int32), np.zeros(2, np.int64)
-        self._words, self._texts = np.zeros(element.DUE_THROUGH + 1, np.int64), np.empty(_MOST_BYTES, np.uint8)
+        # Numbers are written one by one, for which a memoryview takes a third of the time that an array takes.
+        numbers, self._stream = np.zeros(_NUMBERS, np.int64), np.empty(1, np.int32)
+        self._words, self._number = numbers[: element.DUE_THROUGH + 1], np.empty(1, np.int64)
+        self._time, self._first = numbers[_TIME:_FIRST], numbers[_FIRST:_NUMBERS]
         self._columns, self._matches = np.empty(3 * _MOST_TRIPLES, np.int64), np.empty(_MOST_MATCHES, np.int64)
-        self._number, self._element_tick = np.empty(1, np.int64), np.empty(1, np.int32)
-        self._of_triple, none = np.zeros(_MOST_TRIPLES, np.int64), np.empty(0, np.int64)
+        self._element_tick, texts = np.empty(1, np.int32), np.empty(_MOST_BYTES, np.uint8)
+        of_triple, none = np.zeros(_MOST_TRIPLES, np.int64), np.empty(0, np.int64)
         self._element = ArrayTable(
-            self._words, self._time, self._stream, self._first, self._columns, self._of_triple, self._number, self._element_tick,
-            self._matches, self._texts, none,
+            self._words, self._time, self._stream, self._first, self._columns, of_triple, self._number, self._element_tick,
+            self._matches, texts, none,
         )  # fmt: skip
-        self._buffer = memoryview(cast(bytearray, self._texts))
+        self._to_numbers, self._to_stream, self._to_texts = _view(numbers), _view(self._stream), _view(texts)
         self._status = np.zeros(1, np.int64)
         self._steps = self._stops = self._reached = self._rest = 0
         self._make()
@@ -133,6 +145,7 @@ class StepProgram:
         )
         self._rows = len(program)
         self._parts, self._program = program, program.finished(self._status)
+        self._address = self._program.address
 
     def _add_scan(self, program: _Program, each: WindowScan) -> DeltaRecord:
         window, tests, shared = each.window, each.tests, self._shared
@@ -157,6 +170,7 @@ class StepProgram:
 
         `texts`: as of `formats.triples.triple_texts`; the scope of its blank nodes is `scope`.
         """
+        self._steps += 1
         if self._rest:
             self._rest -= 1
             return Outcome.REFUSED
@@ -169,20 +183,24 @@ class StepProgram:
         dictionary = self._dictionary
         if dictionary.texts is not self._known:
             self._replace_terms()
-        self._buffer[:length] = lines
-        self._time[0], self._stream[0], self._first[1] = time, stream, triples
-        self._words[: element.TICKS] = length, triples, scope, shared.clock.told_before(time)
+        self._to_texts[:length], self._to_stream[0], to = lines, stream, self._to_numbers
+        to[element.LENGTH], to[element.TRIPLES], to[element.SCOPE] = length, triples, scope
+        to[element.THROUGH], to[_TIME], to[_LAST] = shared.clock.told_before(time), time, triples
         with dictionary.lock:
-            self._reached = driver.run(self._program.address, 0)
-        while self._reached < self._rows and self._status[0] == driver.ROOM_NEEDED:
-            self._windows[self._reached - _ROUTED].reserve(np.full(triples, time))
-            self._reached = driver.run(self._program.address, self._reached)
-        self._steps += 1
-        if self._reached == self._rows:
+            row = driver.run(self._address, 0)
+        if row == self._rows or self._made_room(row, triples, time):
             shared.took_in(stream, time, triples)
             return Outcome.COMPLETE
         self._note_stop()
         return Outcome.REFUSED if self._reached < _TIMED else Outcome.STOPPED
+
+    def _made_room(self, row: int, triples: int, time: int) -> bool:
+        """Go on with a row whose state needs room. Is the program done then? Else it has stopped at `_reached`."""
+        self._reached = row
+        while self._reached < self._rows and self._status[0] == driver.ROOM_NEEDED:
+            self._windows[self._reached - _ROUTED].reserve(np.full(triples, time))
+            self._reached = driver.run(self._address, self._reached)
+        return self._reached == self._rows
 
     def _replace_terms(self) -> None:
         """The dictionary has grown, or released terms: it has other arrays."""

@@ -735,7 +735,7 @@ class Engine:
         """
         if len(self._pushed) != self._ready + 1 or self._ready >= MOST_UNENCODED or self._reports.due:
             return False
-        if self._inputs.keeps:
+        if self._inputs.keeps or not self._runner.may_wait:
             return False
         last = self._pushed[-1]
         if last.time is None or last.graph is not None or not are_plain(last.texts):

@@ -59,6 +59,7 @@ class EventTimeGroup:
         self._early = EarlyElements()
         self._waiting = WaitingElements({})
         self._spans: Spans | None = None
+        self._alone: QueriesOnScans | None = None
         self._order: list[int] = []
 
     def set_queries(self, queries: list[RunningQuery], *, may_wait: bool) -> None:
@@ -73,6 +74,8 @@ class EventTimeGroup:
         self._on_scans = [QueriesOnScans(each) for each in by_scans.values()]
         scans = [query.dataflow.shared_scans for query in queries]
         self._spans = Spans(scans) if any(each.least_delay is not None for each in scans) else None
+        # No others are fed, and windows whose elements wait have no programs.
+        self._alone = self._on_scans[0] if len(self._on_scans) == 1 and self._spans is None else None
         self._waiting = WaitingElements(_bounds_of(queries) if may_wait and self._spans is None else {})
 
     @property
@@ -154,11 +157,9 @@ class EventTimeGroup:
 
     def push_one(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> bool:
         """Take in an element as one call; see `QueriesOnScans.push_one`. False: nothing has happened, and it has to be admitted."""
-        if self._early.elements is not None or len(self._on_scans) != 1 or not self._watermark.is_complete_at(time):
+        if self._alone is None or self._early.elements is not None or not self._watermark.is_complete_at(time):
             return False
-        if self._spans is not None or self.is_waiting:
-            return False
-        results = self._on_scans[0].push_one(stream, time, texts, scope)
+        results = self._alone.push_one(stream, time, texts, scope)
         if results is None:
             return False
         self._pool.close()
@@ -166,6 +167,11 @@ class EventTimeGroup:
         self._counters.move_to(time)
         self._counters.results += results
         return True
+
+    @property
+    def may_wait(self) -> bool:
+        """Have all windows a STEP, so that elements may wait for the next boundary?"""
+        return self._waiting.may_wait
 
     def can_wait(self, stream: int, time: int) -> bool:
         """May an element wait for the boundary of a window whose terms are not known yet?"""

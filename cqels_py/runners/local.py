@@ -80,6 +80,7 @@ class LocalRunner(Runner):
         self._may_wait = waiting
         self._groups: list[EventTimeGroup] = []
         self._reading = _GroupsByStream(())
+        self._some_wait = False
         self._restored: list[NamedValues] = []
         self._advanced: int | None = None
         # Where the event time of groups begins whose first query was given elements of before.
@@ -112,6 +113,7 @@ class LocalRunner(Runner):
             groups.append(group)
         self._groups = groups
         self._reading = _GroupsByStream(groups)
+        self._some_wait = any(group.may_wait for group in groups)
 
     def _new_group(self, key: Key, members: Sequence[RunningQuery]) -> EventTimeGroup:
         streams, follows = key
@@ -243,6 +245,11 @@ class LocalRunner(Runner):
     def nbytes(self) -> int:
         """Bytes of the elements that wait, or of as many as have ever waited."""
         return sum(group.nbytes for group in self._groups)
+
+    @property
+    def may_wait(self) -> bool:
+        """Are there streams whose elements may wait for the boundary of a window?"""
+        return self._some_wait
 
     def waits(self, stream: int, time: int, triples: int) -> bool:
         """Take in an element whose terms are looked up later, with others: `keep` then gets it. False if it cannot wait."""

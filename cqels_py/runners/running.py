@@ -129,6 +129,7 @@ class QueriesOnScans:
         self._queries = {query.dataflow.reader.number: query for query in queries}
         self._shared_scans = queries[0].dataflow.shared_scans
         self._streams = queries[0].streams
+        self._numbers = {stream: number for number, stream in enumerate(self._streams)}
         self.feed = queries[0].feed
         self._alone = queries[0] if len(queries) == 1 and self.feed is None else None
 
@@ -151,9 +152,10 @@ class QueriesOnScans:
         `stream`: the engine's number. `texts`, `scope`: see `StepProgram.step`. Returns the number of results; None if nothing has
         happened, as the element has to be pushed.
         """
-        if self._alone is None or (program := self._alone.dataflow.program) is None or stream not in self._streams:
+        number = self._numbers.get(stream)
+        if self._alone is None or number is None or (program := self._alone.dataflow.program) is None:
             return None
-        outcome = program.step(self._streams.index(stream), time, texts, scope)
+        outcome = program.step(number, time, texts, scope)
         if outcome is Outcome.COMPLETE:
             results = program.results()
             return 0 if results is None else self._alone.deliver(results)

@@ -33,7 +33,7 @@ class WaitingElements:
 
     def __init__(self, bounds: Mapping[tuple[int, ...], Sequence[Bounds]]) -> None:
         self._bounds = [(list(streams), tuple(set(each))) for streams, each in bounds.items()]
-        self._may_wait = bool(bounds) and all(b.of_time and not b.eager for each in bounds.values() for b in each)
+        self.may_wait = bool(bounds) and all(b.of_time and not b.eager for each in bounds.values() for b in each)
         streams = 1 + max((stream for each in bounds for stream in each), default=0)
         # By stream: until when its elements wait, and the time of its last element that does not wait. The last place is for all
         # streams that no query reads any longer, whose elements wait as long as others do.
@@ -50,7 +50,7 @@ class WaitingElements:
 
         The batch is not empty, in order of time and not earlier than those before it.
         """
-        if not self._may_wait:
+        if not self.may_wait:
             return batch
         in_time = self._is_in_time(batch)
         if in_time and self._count + len(batch.time) < MOST_WAITING:
@@ -66,7 +66,7 @@ class WaitingElements:
     def takes(self, stream: int, time: int) -> bool:
         """May an element wait, which is not earlier than those before it?"""
         return (
-            self._may_wait
+            self.may_wait
             and time <= self._boundary.item(stream if stream < self._unread else self._unread)
             and self._count < MOST_WAITING - MOST_UNENCODED
         )

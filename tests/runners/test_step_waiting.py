@@ -189,7 +189,7 @@ def test_elements_of_a_query_that_feeds_another_do_not_wait() -> None:
 
 def test_bytes_are_those_of_the_most_that_ever_waited() -> None:
     waiting = WaitingElements({})
-    waiting._may_wait = True
+    waiting.may_wait = True
     waiting._boundary[:] = 1_000
     assert waiting.nbytes == 0
     batch = _one_triple(10)
