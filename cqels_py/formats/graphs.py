@@ -24,9 +24,10 @@ _STAMP = f'> {GENERATED_AT} "', f'"^^<{XSD}dateTime> .\n'
 _TEXTS = {
     "nquads": (N_QUADS, (_NAME, *_STAMP, "", "", " ", ">", " .\n", "")),
     "trig": (TRIG, (_NAME, *_STAMP, "> {\n", "  ", "", "", " .\n", "}\n")),
+    "ldes": (TRIG, ("<#", *_STAMP, "> {\n", "  ", "", "", " .\n", "}\n")),
     "turtle": (TURTLE, ("# result ", " at ", "\n", "", "", "", "", " .\n", "")),
 }
-"""For each format, the kernel's form and its fixed texts."""
+"""For each format, the kernel's form and its fixed texts. In "ldes", TriG, graphs have names within their document."""
 
 
 class GraphWriter:
@@ -38,6 +39,10 @@ class GraphWriter:
         self._written = 0
         self._form, texts = _TEXTS[format]
         self._buffer = LineBuffer(file, dictionary, texts)
+
+    def number_from(self, number: int) -> None:
+        """The next graph gets this number."""
+        self._written = number
 
     def write(self, graphs: ElementBatch) -> None:
         """A graph for each element."""

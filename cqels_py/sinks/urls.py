@@ -13,6 +13,7 @@ _BUILT_IN = {
     "http": "cqels_py.sinks.webhook:webhook_sink",
     "https": "cqels_py.sinks.webhook:webhook_sink",
     "kafka": "cqels_py.sinks.kafka:kafka_sink",
+    "ldes": "cqels_py.sinks.ldes:ldes_sink",
     "mqtt": "cqels_py.sinks.mqtt:mqtt_sink",
     "mqtts": "cqels_py.sinks.mqtt:mqtt_sink",
     "nats": "cqels_py.sinks.nats:nats_sink",

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from email.utils import formatdate
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -316,6 +317,30 @@ def test_a_server_that_asks_for_patience(server: LdesServer, caplog: pytest.LogC
     said = "\n".join(caplog.messages)
     assert "status 503; trying again" in said
     assert "/b is gone" in said
+
+
+def test_a_time_of_modification_counts_once_its_second_is_over() -> None:
+    """A page may change twice within the second that its time has."""
+    text = "@prefix tree: <https://w3id.org/tree#> . @prefix ldes: <https://w3id.org/ldes#> ."
+    text += f"<#c> tree:view <> ; ldes:timestampPath <{MADE}> ."
+    asked: list[str | None] = []
+
+    def answer(request: Request) -> None:
+        asked.append(request.headers.get("if-modified-since"))
+        if asked[-1] is not None:
+            request.send(304)
+            return
+        number = len(asked)
+        member = f'<#m{number}> <{MADE}> "1970-01-01T00:00:0{number}Z" ; <{VALUE}> {number} . <#c> tree:member <#m{number}> .'
+        age = 0 if number == 1 else 5
+        modified = formatdate(time.time() - age, usegmt=True)
+        request.send(kind="text/turtle", body=(text + member).encode(), last_modified=modified)
+
+    with served(answer) as url, closing(Reading(f"ldes+{url}/a#refresh=5ms")) as reading:
+        assert reading.up_to(2) == [(1, 1), (2, 2)]
+        wait_until(lambda: reading.poll() or len(asked) > 2, "it is asked for again")
+    assert asked[:2] == [None, None]
+    assert asked[2] is not None
 
 
 def test_another_server_is_asked_only_if_it_is_allowed(server: LdesServer) -> None:

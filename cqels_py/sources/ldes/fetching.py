@@ -22,6 +22,8 @@ _MOST_REDIRECTS: Final = 5
 _CONNECT_SECONDS, _READ_SECONDS = 10.0, 60.0
 _LONGEST_WAIT: Final = 3600.0
 """Seconds: a server that asks for a longer pause is asked again after this one."""
+_SETTLED: Final = 2
+"""Seconds after its last change, by the server's clock, from which a page is not sent again."""
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -198,7 +200,7 @@ class PageFetcher:
             if status not in (200, 304):
                 raise RunError(f"{url} answers with status {status}")
             controls = _controls(response.headers.get("cache-control", ""))
-            etag, modified = response.headers.get("etag"), response.headers.get("last-modified")
+            etag, modified = response.headers.get("etag"), _settled(response.headers)
             how: dict[str, Any] = {"immutable": "immutable" in controls, "fresh": _fresh(controls)}
             if status == 304:
                 return Response(url, None, etag=etag or request.etag, modified=modified or request.modified, **how)
@@ -232,6 +234,16 @@ def _seconds(retry_after: str | None) -> float | None:
     try:
         return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
     except ValueError:
+        return None
+
+
+def _settled(headers: Any) -> str | None:
+    """Last-Modified, which is of whole seconds, unless the page may have changed once more within that second."""
+    modified = headers.get("last-modified")
+    try:
+        age = parsedate_to_datetime(headers["date"]) - parsedate_to_datetime(modified)
+        return modified if age.total_seconds() >= _SETTLED else None
+    except (KeyError, ValueError, TypeError):
         return None
 
 
