@@ -40,6 +40,7 @@ CODES = {
     "TooLarge": "CQ-TOO-LARGE",
     "UnknownMediaType": "CQ-MEDIA-TYPE",
     "MethodNotAllowed": "CQ-METHOD",
+    "Failed": "CQ-FAILED",
     "Starting": "CQ-STARTING",
     "TooMany": "CQ-TOO-MANY",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
@@ -21,8 +22,17 @@ from cqels_py.service.accept import chosen
 from cqels_py.service.answers import answer_in
 from cqels_py.service.bodies import body_of, media_type, read_json, text_of
 from cqels_py.service.definitions import QueryDefinition, StreamDefinition
-from cqels_py.service.failures import MethodNotAllowed, NotFound, ServiceError, TooMany, UnknownMediaType
+from cqels_py.service.failures import (
+    Failed,
+    MethodNotAllowed,
+    NotFound,
+    ServiceError,
+    TooMany,
+    Unauthorized,
+    UnknownMediaType,
+)
 from cqels_py.service.following import Hub
+from cqels_py.service.guard import COOKIE, SESSION, is_token
 from cqels_py.service.metrics import metrics_text
 from cqels_py.service.openapi import openapi
 from cqels_py.service.responses import json_response, problem_response
@@ -32,14 +42,17 @@ from cqels_py.sources.documents import FORMATS
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
+_SECONDS_AFTER_A_WRONG_TOKEN = 0.5
 _PUSHING, _OTHERS = 8, 8
+_LOG = logging.getLogger("cqels_py")
 
 
 class Requests:
     """Answers requests."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, token: str | None = None) -> None:
         self.service = service
+        self._token = token
         self.hub = Hub(service.limits)
         # Elements wait for the disk, queries for compilers: neither waits for the other.
         self._pushing = ThreadPoolExecutor(_PUSHING, "cqels push")
@@ -187,6 +200,23 @@ class Requests:
         text = await self._done(metrics_text, self.service, self.hub)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
+    async def begin_session(self, request: Request) -> ASGIApp:
+        """A browser gets the token as a cookie that no script can read."""
+        given = read_json(await body_of(request, self.service.limits))
+        token = given.get("token") if isinstance(given, dict) else None
+        if not isinstance(token, str) or not is_token(token, self._token):
+            await asyncio.sleep(_SECONDS_AFTER_A_WRONG_TOKEN)
+            raise Unauthorized("this is not the token of the server")
+        answer = Response(status_code=204)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure)
+        return answer
+
+    async def end_session(self, request: Request) -> ASGIApp:
+        answer = Response(status_code=204)
+        answer.delete_cookie(COOKIE)
+        return answer
+
     async def openapi(self, request: Request) -> ASGIApp:
         return json_response(openapi())
 
@@ -205,6 +235,7 @@ def application(requests: Requests) -> Starlette:
         Route("/queries/{name}/answer", _answered(r.get_answer), methods=["GET"]),
         Route("/queries/{name}/pause", _answered(r.pause), methods=["POST"]),
         Route("/queries/{name}/resume", _answered(r.resume), methods=["POST"]),
+        *_routes(SESSION, POST=r.begin_session, DELETE=r.end_session),
         Route("/livez", _answered(r.livez), methods=["GET"]),
         Route("/healthz", _answered(r.healthz), methods=["GET"]),
         Route("/metrics", _answered(r.metrics), methods=["GET"]),
@@ -232,6 +263,10 @@ def _answered(handler: Callable[[Request], Awaitable[ASGIApp]]) -> Callable[[Req
             return await handler(request)
         except CqelsError as error:
             return problem_response(error)
+        except Exception:
+            # A mistake of this program, whose text may say too much.
+            _LOG.exception("%s %s failed", request.method, request.url.path)
+            return problem_response(Failed("the request failed by a mistake of the server, which its log shows"))
 
     return answer
 

@@ -79,6 +79,12 @@ class MethodNotAllowed(ServiceError):
     code, status = "CQ-METHOD", 405
 
 
+class Failed(ServiceError):
+    """A mistake of the server."""
+
+    code, status = "CQ-FAILED", 500
+
+
 class Starting(ServiceError):
     """The server has not read its folder yet."""
 

@@ -93,6 +93,14 @@ def openapi() -> dict[str, Any]:
                 "parameters": [_name()],
                 "post": _does("Deliver results again.", _one("Query"), "404", "507"),
             },
+            "/session": {
+                "post": _does(
+                    "The token as a cookie, for browsers.",
+                    _nothing(),
+                    body={_JSON: _object(["token"], token=_TEXT)},
+                ),
+                "delete": _does("Forget the cookie.", _nothing()),
+            },
             "/livez": {"get": _does("Does the process answer?", _content(_JSON))},
             "/healthz": {"get": _does("Is all there? 503 says what is lacking.", _content(_JSON))},
             "/metrics": {"get": _does("Figures for Prometheus.", _content("text/plain"), "501")},

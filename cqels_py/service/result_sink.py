@@ -38,11 +38,11 @@ class ResultSink:
         self._store.add(self._lines.of(batch, number))
 
     def flush(self) -> None:
-        waited = self._store.waits
+        told = self._store.failing
         try:
             self._store.flush()
         except StorageError as error:
-            if not waited:
+            if not told:
                 _LOG.error("%s", error)
 
     def commit(self) -> None:

@@ -44,6 +44,8 @@ class ResultStore:
         self._tail_bytes = 0
         self._unwritten: list[bytes] = []
         self._unsynced = False
+        self.failing = False
+        """Could results not be written? They wait in memory for the next `flush`."""
         self.last = 0
         """The number of the last result that can be read."""
         self._open()
@@ -56,12 +58,8 @@ class ResultStore:
     @property
     def next(self) -> int:
         """The number of the next result that is to be added."""
-        return self.last + len(self._unwritten) + 1
-
-    @property
-    def waits(self) -> bool:
-        """Are there results that could not be written?"""
-        return bool(self._unwritten)
+        with self._lock:
+            return self.last + len(self._unwritten) + 1
 
     def begin_at(self, number: int) -> None:
         """The next result has this number, which is greater than `next`: those between were lost with their files."""
@@ -72,22 +70,21 @@ class ResultStore:
 
     def add(self, lines: Sequence[bytes]) -> None:
         """Add the next results, without newlines; they can be read after `flush`."""
-        self._unwritten += lines
+        with self._lock:
+            self._unwritten += lines
 
     def flush(self) -> None:
         """Write the results that were added. StorageError: they are written by a later call."""
         if not self._unwritten:
             return
         with self._lock:
-            while self._unwritten:
-                if not self._files or self.last - self._files[-1] + 1 >= IN_A_FILE:
-                    self._begin_file()
-                room = IN_A_FILE - (self.last - self._files[-1] + 1)
-                part = self._unwritten[:room]
-                self._write(part)
-                del self._unwritten[:room]
-                self._remember(part)
-                self.last += len(part)
+            try:
+                while self._unwritten:
+                    self._write_part()
+            except StorageError:
+                self.failing = True
+                raise
+            self.failing = False
         for listener in self._listeners:
             listener()
 
@@ -147,6 +144,18 @@ class ResultStore:
 
     def _path(self, first: int) -> Path:
         return self._folder / f"{first:016}.ndjson"
+
+    def _write_part(self) -> None:
+        """Write the results that belong into one file."""
+        if not self._files or self.last - self._files[-1] + 1 >= IN_A_FILE:
+            self._begin_file()
+        room = IN_A_FILE - (self.last - self._files[-1] + 1)
+        part = self._unwritten[:room]
+        self._write(part)
+        # Others may have been added meanwhile.
+        del self._unwritten[: len(part)]
+        self._remember(part)
+        self.last += len(part)
 
     def _begin_file(self) -> None:
         first = self.last + 1

@@ -136,7 +136,7 @@ class Server(uvicorn.Server):
         try:
             service = Service(self._serving.data, limits=self._serving.limits, allowed=self._serving.allowed)
             self._prepare(service)
-            self.requests = Requests(service)
+            self.requests = Requests(service, self._serving.token)
             self._gate.app = application(self.requests)
             self.ready.set()
         except BaseException as error:

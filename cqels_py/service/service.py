@@ -17,7 +17,6 @@ from typing import Any
 
 from cqels_py.algebra.nodes import Service as ServiceClause
 from cqels_py.algebra.validate import walk
-from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.engine.compile import compile_query
 from cqels_py.engine.documents import Document, Taken
@@ -137,7 +136,9 @@ class Service:
             f"query {name}: {each.failure}" for name, each in list(self.queries.items()) if each.failure is not None
         ]
         found += [
-            f"query {name}: its results cannot be written" for name, store in list(self._stores.items()) if store.waits
+            f"query {name}: its results cannot be written"
+            for name, store in list(self._stores.items())
+            if store.failing
         ]
         try:
             self.engine._steps.check_open()
@@ -205,8 +206,10 @@ class Service:
         document = Document(
             body, format, stream.map if format in ("json", "ndjson", "csv", "tsv", "arrow") else None, key
         )
-        if any(each.waits for each in list(self._stores.values())):
-            raise _full()
+        for store in list(self._stores.values()):
+            if store.failing:
+                # What waits comes first; StorageError if the disk is still full.
+                store.flush()
         try:
             taken = self.engine.push_document(stream.definition.iri, document)
         except CqelsError:
@@ -416,7 +419,9 @@ class Service:
         query = running.query
         assert query is not None
         lines = ResultLines(self.engine.dictionary, query.form, query.variables, query.template)
-        query.write_to(ResultSink(running.store, lines, running.kept.base))
+        sink = ResultSink(running.store, lines, running.kept.base)
+        query.write_to(sink)
+        sink.flush()
 
     def _store(self, name: str) -> ResultStore:
         store = ResultStore(self._folder.results / name, self.limits.results)
@@ -483,7 +488,3 @@ def _key(name: str, generation: int) -> str:
 
 def _asks_nobody(endpoint: str, query: str, *, timeout: float) -> Sequence[Solution]:
     return []
-
-
-def _full() -> CqelsError:
-    return StorageError("results cannot be written, as on a full disk: nothing was taken in")

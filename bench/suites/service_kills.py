@@ -1,0 +1,236 @@
+"""Does `cqels serve` survive kill -9 under load?
+
+    python -m bench.suites.service_kills [--kills N] [--seed N]
+
+A server is killed at random moments, while bodies are sent and results are read, and is started again, until it has been killed N
+times (default 100). The sender repeats a body, with its key, until it is answered; the reader goes on behind the number of its last
+result. In the end each element has to have exactly one result, in order, and numbers have neither gaps nor doubles: otherwise the
+exit status is 1. Writes bench/results/service_kills.json.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from bench.suites.outcome import folder_of, parser_of, taken_now
+
+KILLS, SEED = 100, 1
+EX = "http://ex.org/"
+PREFIX = f"PREFIX : <{EX}> "
+QUERIES = {
+    "each": f"{PREFIX}SELECT ?n {{ STREAM :s [COUNT 20] {{ ?x :n ?n }} }}",
+    "groups": f"{PREFIX}SELECT ?g (COUNT(*) AS ?c) {{ STREAM :s [RANGE 1h] {{ ?x :g ?g }} }} GROUP BY ?g",
+    "steps": f"{PREFIX}SELECT (COUNT(*) AS ?c) {{ STREAM :s [RANGE 2s STEP 1s] {{ ?x :n ?n }} }}",
+}
+_MOST_IN_A_BODY, _SENDERS = 30, 2
+_PATIENCE = 120.0
+_BETWEEN = 0.1
+"""Seconds between two attempts to reach a server that is away."""
+
+
+@dataclass(slots=True)
+class Reader:
+    """The results of a query by number, over all connections. `wrong`: what should not be."""
+
+    name: str
+    lines: dict[int, str] = field(default_factory=dict)
+    last: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def take(self, line: str) -> None:
+        """A line of results."""
+        number = json.loads(line).get("number")
+        if number is None:
+            return
+        if number in self.lines and self.lines[number] != line:
+            self.wrong.append(f"{self.name}: number {number} was {self.lines[number]} and is {line}")
+        elif number != self.last + 1:
+            self.wrong.append(f"{self.name}: number {number} follows {self.last}")
+        self.lines[number], self.last = line, number
+
+    def read(self, base: str, until: threading.Event) -> None:
+        """Follow the query, whatever becomes of its server."""
+        # A client for all connections, as making one costs more than a request.
+        client = httpx.Client(base_url=base, timeout=2)
+        path, accept = f"/queries/{self.name}/results", {"Accept": "application/x-ndjson"}
+        while not until.is_set():
+            try:
+                with client.stream("GET", path, params={"from": self.last + 1}, headers=accept) as response:
+                    if response.status_code == 200:
+                        for line in response.iter_lines():
+                            if line:
+                                self.take(line)
+                            if until.is_set():
+                                return
+            except httpx.HTTPError:
+                time.sleep(_BETWEEN)
+
+
+class Load:
+    """Sends elements with numbers that rise, each body until it is answered."""
+
+    def __init__(self, base: str, sender: int) -> None:
+        self._client = httpx.Client(base_url=base, timeout=10)
+        self._sender = sender
+        self.sent = 0
+        self.acknowledged = 0
+
+    def send(self, until: threading.Event) -> None:
+        """Send until then."""
+        drawn = random.Random(self._sender)
+        while not until.is_set():
+            count = drawn.randint(1, _MOST_IN_A_BODY)
+            body = "".join(self._element(self.sent + at) for at in range(count))
+            self._post(body, f"{self._sender}-{self.sent}")
+            self.sent += count
+
+    def _element(self, number: int) -> str:
+        name = f"{self._sender}.{number}"
+        return f'<{EX}{name}> <{EX}n> "{name}" .\n<{EX}{name}> <{EX}g> "{number % 7}" .\n'
+
+    def _post(self, body: str, key: str) -> None:
+        headers = {"Content-Type": "application/n-triples", "Idempotency-Key": key}
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            try:
+                answer = self._client.post("/streams/s", content=body, headers=headers)
+            except httpx.HTTPError:
+                time.sleep(_BETWEEN)
+                continue
+            if answer.status_code == 200:
+                self.acknowledged += answer.json()["elements"]
+                return
+            if answer.status_code not in (429, 503):
+                raise AssertionError(f"{answer.status_code}: {answer.text}")
+            time.sleep(_BETWEEN)
+        raise AssertionError("the server did not come back")
+
+
+def start(data: Path, port: int) -> subprocess.Popen[bytes]:
+    """A server of the folder, at the port."""
+    command = [sys.executable, "-m", "cqels_py", "serve", "--data", str(data), "--port", str(port)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=(data.parent / "messages").open("ab"))
+
+
+def wait_until_ready(base: str) -> None:
+    """Return when all is back. AssertionError if it does not come back."""
+    until = time.monotonic() + _PATIENCE
+    with httpx.Client(timeout=5) as client:
+        while time.monotonic() < until:
+            with suppress(httpx.HTTPError):
+                if client.get(f"{base}/healthz").status_code == 200:
+                    return
+            time.sleep(_BETWEEN)
+    raise AssertionError("the server does not become ready")
+
+
+def survives(folder: Path, kills: int, seed: int, longest: float = 1.5) -> dict[str, Any]:
+    """Kill a server so many times, each within so many seconds after it was ready; the figures, with all that was wrong."""
+    drawn, data = random.Random(seed), folder / "data"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    base = f"http://127.0.0.1:{port}"
+    process = start(data, port)
+    wait_until_ready(base)
+    httpx.put(f"{base}/streams/s", json={"iri": f"{EX}s"}).raise_for_status()
+    for name, text in QUERIES.items():
+        kind = {"Content-Type": "application/sparql-query"}
+        httpx.put(f"{base}/queries/{name}", content=text, headers=kind, timeout=300).raise_for_status()
+    sent, read = threading.Event(), threading.Event()
+    loads, readers = [Load(base, sender) for sender in range(_SENDERS)], [Reader(name) for name in QUERIES]
+    senders = [threading.Thread(target=load.send, args=(sent,), daemon=True) for load in loads]
+    others = [threading.Thread(target=reader.read, args=(base, read), daemon=True) for reader in readers]
+    for thread in (*senders, *others):
+        thread.start()
+    back = []
+    try:
+        for _ in range(kills):
+            time.sleep(drawn.random() * longest)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            begun = time.monotonic()
+            process = start(data, port)
+            wait_until_ready(base)
+            back.append(time.monotonic() - begun)
+        sent.set()
+        for thread in senders:
+            thread.join(_PATIENCE)
+        elements = sum(load.sent for load in loads)
+        _wait_for(lambda: readers[0].last >= elements)
+        read.set()
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(60)
+    finally:
+        sent.set()
+        read.set()
+        process.kill()
+        process.wait()
+    wrong = [each for reader in readers for each in reader.wrong]
+    wrong += _compared(loads, readers[0])
+    if status != 0:
+        wrong.append(f"SIGTERM: status {status}")
+    return {
+        "kills": kills,
+        "elements": elements,
+        "results": sum(reader.last for reader in readers),
+        "back_seconds": sorted(round(each, 2) for each in back)[len(back) // 2],
+        "wrong": wrong,
+    }
+
+
+def _compared(loads: Sequence[Load], reader: Reader) -> list[str]:
+    """Each element has one result, and those of a sender are in order."""
+    found = [json.loads(line)["bindings"]["n"]["value"] for _, line in sorted(reader.lines.items())]
+    wrong = []
+    for sender, load in enumerate(loads):
+        own = [int(each.partition(".")[2]) for each in found if each.startswith(f"{sender}.")]
+        if own != list(range(load.sent)):
+            wrong.append(
+                f"sender {sender}: {load.sent} elements were sent, and {len(own)} results are {own[:5]} … {own[-5:]}"
+            )
+        if load.acknowledged != load.sent:
+            wrong.append(f"sender {sender}: {load.acknowledged} of {load.sent} elements were acknowledged")
+    return wrong
+
+
+def _wait_for(condition: Any) -> None:
+    until = time.monotonic() + _PATIENCE
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; returns the exit status."""
+    parser = parser_of("service_kills", __doc__)
+    parser.add_argument("--kills", type=int, metavar="N", help=f"default {KILLS}")
+    parser.add_argument("--seed", type=int, default=SEED, metavar="N", help=f"default {SEED}")
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="cqels-service-") as folder:
+        figures = survives(Path(folder), given.kills or (2 if given.quick else KILLS), given.seed)
+    path = taken_now("service_kills", (__doc__ or "").split("\n\n")[0], figures, quick=given.quick).write(
+        folder_of(given)
+    )
+    print(f"{figures['kills']} kills, {figures['elements']:,} elements, {figures['results']:,} results; wrong:")
+    print("\n".join(figures["wrong"]) or "nothing")
+    print(f"written to {path}", file=sys.stderr)
+    return 1 if figures["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
