@@ -100,6 +100,11 @@ class Log:
             self.size += len(record)
 
     @property
+    def place(self) -> int:
+        """How many records the current file has."""
+        return self._place
+
+    @property
     def unsynced(self) -> int:
         """Bytes that have been appended since the last sync."""
         return self._appended - self._synced

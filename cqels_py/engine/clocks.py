@@ -28,8 +28,11 @@ class Clocks:
 
     def know(self, numbers: Iterable[int], streams: Iterable[str]) -> None:
         """Streams have these numbers from now on."""
-        by_number = zip(numbers, streams, strict=True)
-        self.by_events.update(number for number, iri in by_number if not self._options.follows_clock(iri))
+        for number, iri in zip(numbers, streams, strict=True):
+            if self._options.follows_clock(iri):
+                self.by_events.discard(number)
+            else:
+                self.by_events.add(number)
 
     def follows(self, asked: str | None, streams: Iterable[str]) -> bool:
         """Does a query follow the clock that asked for this one and reads these streams? If so, time is kept from now on."""

@@ -11,9 +11,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, cast
 from weakref import WeakSet
 
 from cqels_py.batches.elements import ElementBatch, Ids
@@ -25,13 +24,12 @@ from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.asynchronous import PushingThread, has_event_loop
-from cqels_py.engine.backfill import backfill as give_elements_of_before
+from cqels_py.engine.backfill import OneAtATime, register_with_elements_of_before
 from cqels_py.engine.clocks import Clocks
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
 from cqels_py.engine.documents import Document, Once, OnceKeys, Taken, take_document
 from cqels_py.engine.durable.companion import Companion
-from cqels_py.engine.durable.joining import Joining
 from cqels_py.engine.durable.logged import SYNC
 from cqels_py.engine.durable.opening import opened
 from cqels_py.engine.durable.registration import Registration
@@ -48,6 +46,7 @@ from cqels_py.engine.source_run import RunOptions, SourceRun
 from cqels_py.engine.static_refresh import StaticRefresh
 from cqels_py.engine.steps import Steps
 from cqels_py.engine.stream_opening import opening_of
+from cqels_py.engine.turns import called_by_subscriber, in_turn
 from cqels_py.engine.unread import RAISE, Unread
 from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
 from cqels_py.errors import CqelsError, DataError, RefusedResult, RunError, UsageError
@@ -87,36 +86,6 @@ from cqels_py.validation import by_iri, check_flag, instant
 _LOG = logging.getLogger("cqels_py")
 MOST_OF_A_TABLE = 1 << 16
 """The largest table, in rows, whose results are delivered only after all of it has been processed."""
-
-Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
-
-
-def _in_turn(method: Callable[Concatenate[Engine, Given], Answer]) -> Callable[Concatenate[Engine, Given], Answer]:
-    """Makes the method exclusive: calls of other threads wait until it returns. Subscribers cannot call it.
-
-    Results that it has not delivered are delivered after it.
-    """
-
-    @wraps(method)
-    def alone(engine: Engine, /, *arguments: Given.args, **named: Given.kwargs) -> Answer:
-        name = method.__name__.removeprefix("_")
-        if engine._pending.is_here():
-            raise _called_by_subscriber(name)
-        deliveries: Sequence[Delivery] = ()
-        try:
-            with engine._turn:
-                if engine._steps.busy:
-                    raise _called_by_subscriber(name)
-                try:
-                    return method(engine, *arguments, **named)
-                finally:
-                    deliveries = engine._pending.take()
-        finally:
-            if deliveries or engine._reports.due:
-                engine._deliver_rest(deliveries)
-
-    return alone
 
 
 class Engine:
@@ -216,6 +185,7 @@ class Engine:
         # Guards the state: held in steps, never while subscribers are called. A thread that holds it takes no other lock.
         self._lock = threading.RLock()
         self._steps = Steps(self._lock)
+        self._one_at_a_time = OneAtATime()
         self._pending = PendingDeliveries()
         self._overfull: set[WaitingResults] = set()
         self._max_waiting = max_waiting
@@ -342,8 +312,9 @@ class Engine:
         `backfill`: before that it sees the elements of these sources, by stream, as if it had been registered before them; their
         results wait for the query's subscriber. "log": the elements of an engine with a checkpoint that its log still has, which
         are those since the snapshot before the last, or more. Elements that are later than those the engine has taken in of these
-        streams are left out, so that none comes twice. The other queries go on afterwards as if nothing had happened; other
-        threads' calls wait meanwhile.
+        streams are left out, so that none comes twice. The other queries go on as if nothing were: other threads' calls come
+        between two batches, and what they push waits for the query (up to a million elements; when half a million wait, other calls
+        do until the query is there, and a `run` that brings more than a million ends the registration with RunError).
 
         `clock` "wall": the query's time follows the computer's clock, "events": its elements alone move it; without it that is as
         its streams have it (`Engine`). Queries that feed each other have one time: one of them that says its clock says it for all.
@@ -357,7 +328,7 @@ class Engine:
         state (`query.restored`). Raises QuerySyntaxError, UnsupportedQuery, DataError.
         """
         if self._pending.is_here():
-            raise _called_by_subscriber("register")
+            raise called_by_subscriber("register")
         check_entailment(entailment)
         asked = Registration.of(
             text,
@@ -388,7 +359,10 @@ class Engine:
         compiled.check_memory(source)
         # Beside the running engine: other threads can push meanwhile.
         self._prepare(compiled, asked, has_static=bool(static != () or graphs or compiled.static_graphs))
-        query = self._register(compiled, static, graphs, asked, backfill)
+        if backfill is None:
+            query = self._register(compiled, static, graphs, asked)
+        else:
+            query = register_with_elements_of_before(self, compiled, static, graphs, asked, backfill)
         self._clocks.keep_time(self)
         try:
             self._refresh.keep(query, static, graphs)
@@ -423,38 +397,26 @@ class Engine:
         """
         return read_rules(text, syntax, facts, streams, namespace, (source, facts_source), self.register)
 
-    @_in_turn
+    @in_turn
     def _register(
         self,
         compiled: CompiledQuery,
         static: Iterable[StaticSource] | StaticSource,
         static_graphs: Mapping[str, StaticSource] | None,
         asked: Registration,
-        backfill: Mapping[str, StreamSource] | str | None,
     ) -> Query:
         self._steps.check_open()
         self.flush()
         self._registry.streams.check_time_predicates(compiled.plan)
         data = load_static_data(compiled.plan, static, static_graphs, self.dictionary, self._options.contexts)
-        return self._register_with(compiled, data, asked, backfill)
+        return self._register_with(compiled, data, asked)
 
-    def _register_with(
-        self,
-        compiled: CompiledQuery,
-        data: StaticData,
-        asked: Registration,
-        backfill: Mapping[str, StreamSource] | str | None = None,
-    ) -> Query:
+    def _register_with(self, compiled: CompiledQuery, data: StaticData, asked: Registration) -> Query:
         asked = replace(asked, documents=self.dictionary.documents)
         streams = len(self._registry.all_streams)
-        if backfill is not None:
-            # Its windows have elements that those of a query registered just before have not.
-            self._runner.pool.close()
         query, running = self._built(compiled, data, asked)
         try:
             self._registry.check_chaining(query)
-            if backfill is not None:
-                give_elements_of_before(self, running, backfill, Joining(query, asked, data))
             self._inputs.registered(query, asked, data)
         except BaseException:
             self._give_up(query, streams)
@@ -504,7 +466,7 @@ class Engine:
             self._known.add(query)
             self._runner.queries = self._registry.running()
 
-    @_in_turn
+    @in_turn
     def connect(self, query: Query, stream: str) -> None:
         """From now on each result of a CONSTRUCT query is an element of the stream: one for each tick, at the tick's time.
 
@@ -542,7 +504,7 @@ class Engine:
         prepare(calls_to_read("nq"))
         self._update_static(query, static, static_graphs)
 
-    @_in_turn
+    @in_turn
     def _update_static(
         self,
         query: Query,
@@ -582,7 +544,7 @@ class Engine:
         self._refresh.look()
         self._deliver(self._pending.take())
 
-    @_in_turn
+    @in_turn
     def refresh_static(self) -> None:
         """Read the tables with `refresh=` that are static data again, now. In a `run` that happens by itself.
 
@@ -620,7 +582,7 @@ class Engine:
                 self._registry.remove(query)
                 self._runner.queries = self._registry.running()
 
-    @_in_turn
+    @in_turn
     def declare(self, stream: str, *, lateness: Duration = 0, clock: str | None = None) -> None:
         """Options of a stream, as of `lateness_of` and `clock_of`: before queries read it, or after the last one did.
 
@@ -745,7 +707,7 @@ class Engine:
         self._ready += 1
         return True
 
-    @_in_turn
+    @in_turn
     def push_batch(
         self,
         stream: str,
@@ -824,7 +786,7 @@ class Engine:
         with the place, for a document that cannot be read; UsageError for a key under which another one was taken in.
         """
         if self._pending.is_here():
-            raise _called_by_subscriber("push_document")
+            raise called_by_subscriber("push_document")
         with self._turn:
             self._check_room()
             wrong = self._evaluate()
@@ -884,14 +846,14 @@ class Engine:
         rules over the facts that hold then.
         """
         if self._pending.is_here():
-            raise _called_by_subscriber("advance")
+            raise called_by_subscriber("advance")
         self._advance(instant(time))
 
     @undisturbed
     def _advance(self, time: int) -> None:
         with self._turn:
             if self._steps.busy:
-                raise _called_by_subscriber("advance")
+                raise called_by_subscriber("advance")
             self._check_room()
             wrong = self._evaluate()
             self._inputs.advanced(time)
@@ -934,7 +896,7 @@ class Engine:
             self._runner.hold(frontiers)
         self._deliver(self._pending.take())
 
-    @_in_turn
+    @in_turn
     def finish(self) -> None:
         """The streams have ended; nothing can be pushed any more. All results have been delivered when this returns.
 
@@ -973,7 +935,7 @@ class Engine:
             self._runner.finish(until, ended=ended)
         self._deliver(self._pending.take())
 
-    @_in_turn
+    @in_turn
     def run(
         self,
         sources: Mapping[str, StreamSource],
@@ -1009,7 +971,7 @@ class Engine:
         SourceRun(self, sources, RunOptions(time_predicates, maps, progress, threads, skip, more, until)).run()
         return self.statistics
 
-    @_in_turn
+    @in_turn
     def commit(self) -> None:
         """Commit the sinks, so that the results so far are durable; then the sources of a `run`, up to the elements taken in so far.
 
@@ -1024,13 +986,19 @@ class Engine:
             self._inputs.sync()
             self._merged.commit()
 
-    @_in_turn
     def checkpoint(self) -> None:
         """Save the state of an engine that was made with `checkpoint`: a restart goes on from here, and takes less time.
 
         It does so by itself whenever what was taken in since is more than the state. StorageError if that fails; then the former
-        state counts, with what came after it.
+        state counts, with what came after it. It waits for a query that is given elements of before.
         """
+        if self._pending.is_here():
+            raise called_by_subscriber("checkpoint")
+        with self._one_at_a_time.alone(self):
+            self._checkpoint()
+
+    @in_turn
+    def _checkpoint(self) -> None:
         self._flush()
         # Results that the state does not make again are where they belong.
         for query in list(self._known):
@@ -1192,10 +1160,6 @@ class Engine:
         """Deliver results that came meanwhile, and process elements that were pushed."""
         if not self._pending.is_here():
             self._deliver([delivery])
-
-
-def _called_by_subscriber(method: str) -> UsageError:
-    return UsageError(f"{method}() cannot be called by a subscriber while results are delivered; push() can")
 
 
 __all__ = ["CqelsError", "Engine", "Query", "Result", "Statistics"]

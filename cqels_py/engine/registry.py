@@ -58,6 +58,12 @@ class Registry:
         self._numbers: dict[str, int] = {}
         self.queries: dict[Query, RunningQuery] = {}
         self.streams = StreamsRead()
+        self._also: Query | None = None
+
+    def read_also(self, query: Query | None) -> None:
+        """The streams of a query that is going to be added are read already; None: there is none."""
+        self._also = query
+        self._changed()
 
     def check(self, query: object) -> Query:
         """The query. UsageError for one that is not registered."""
@@ -107,8 +113,10 @@ class Registry:
         return [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]
 
     def forget_streams_after(self, count: int) -> None:
-        """Only so many streams have numbers: the others were those of a query that was not registered after all."""
-        self._numbers = dict(list(self._numbers.items())[:count])
+        """Only so many streams have numbers: the others were those of a query that was not registered after all, unless others have
+        been registered since then."""
+        read = max((self._numbers[iri] + 1 for query in self.queries for iri in query.streams), default=0)
+        self._numbers = dict(list(self._numbers.items())[: max(count, read)])
 
     @property
     def all_streams(self) -> list[str]:
@@ -129,13 +137,14 @@ class Registry:
 
     def _changed(self) -> None:
         queries = list(self.queries)
-        pairs = [pair for q in queries for pair in zip(q.streams, q.plan.time_predicates, strict=True)]
+        reading = queries if self._also is None else [*queries, self._also]
+        pairs = [pair for q in reading for pair in zip(q.streams, q.plan.time_predicates, strict=True)]
         numbers = {stream: self._numbers[stream] for stream, _ in pairs}
         constructed = {query: self._chaining.fed_by(query, numbers) for query in queries}
         self.streams = StreamsRead(
             numbers,
             {stream: predicate for stream, predicate in pairs if predicate is not None},
-            frozenset(stream for query in queries for stream in query.plan.graph_streams),
+            frozenset(stream for query in reading for stream in query.plan.graph_streams),
             frozenset(stream for streams in constructed.values() for stream in streams),
         )
         for query, running in self.queries.items():

@@ -80,6 +80,14 @@ class WaitingResults:
             self._room.notify_all()
         self._tell()
 
+    def limit_in(self, overfull: set[WaitingResults]) -> None:
+        """From now on this is in another set while too many wait."""
+        with self._lock:
+            self._overfull.discard(self)
+            self._overfull = overfull
+            if self._count > self._most:
+                overfull.add(self)
+
     # --- limits -------------------------------------------------------------------------------------------------------
 
     def keep_only_last(self, only: bool) -> None:

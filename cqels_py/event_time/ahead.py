@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.event_time.wall_clock import WallClock
+from cqels_py.event_time.wall_clock import Clock
 from cqels_py.kernels.windows import ahead as kernel
 
 _NOTHING_YET = np.iinfo(np.int64).min
@@ -26,9 +26,13 @@ class Guard(Protocol):
 class ClockGuard:
     """Elements are too far ahead that are more than `ahead` microseconds ahead of the clock."""
 
-    def __init__(self, clock: WallClock, ahead: int) -> None:
+    def __init__(self, clock: Clock, ahead: int) -> None:
         self.clock = clock
         self._ahead = ahead
+
+    def by(self, clock: Clock) -> ClockGuard:
+        """The same by another clock."""
+        return ClockGuard(clock, self._ahead)
 
     def admit(self, time: npt.NDArray[np.int64], stream: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
         """Which of the elements (n times) are not too far ahead; None: all of them."""

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from typing import Protocol
 
 SECOND = 1_000_000
 _JUMP = 60 * SECOND
+
+
+class Clock(Protocol):
+    """A clock in microseconds since the epoch."""
+
+    def now(self) -> int:
+        """The time, not before any that was told."""
+        ...
+
+    def hold(self, time: int | None = None) -> int:
+        """For a while it is this time, or that of now."""
+        ...
 
 
 class WallClock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.event_time.wall_clock import WallClock
+from cqels_py.event_time.wall_clock import Clock
 
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 AFTER_ALL = np.iinfo(np.int64).max
@@ -24,9 +24,9 @@ class Watermark:
 
     STATE = ("_greatest",)
 
-    def __init__(self, lateness: int, clock: WallClock | None = None) -> None:
+    def __init__(self, lateness: int, clock: Clock | None = None) -> None:
         self._lateness = lateness
-        self._clock = clock
+        self.clock = clock
         self._greatest = _BEFORE_ALL
         self.frontier: int | None = None
 
@@ -77,9 +77,9 @@ class Watermark:
     def _limit(self) -> int | None:
         """The last instant to which elements move the watermark."""
         if self.frontier is None:
-            return None if self._clock is None else self._clock.now()
+            return None if self.clock is None else self.clock.now()
         before = max(self.frontier - 1, _BEFORE_ALL)
-        return before if self._clock is None else min(before, self._clock.now())
+        return before if self.clock is None else min(before, self.clock.now())
 
     def advance(self, time: int) -> None:
         """Advance to `time`: the caller promises that no element before it will come."""

@@ -107,6 +107,29 @@ class EventTimeGroup:
         """No element before this instant will be accepted; nothing is evaluated for that."""
         self._watermark.advance(time)
 
+    def go_on_as(self, group: EventTimeGroup) -> None:
+        """Be where another group of these streams is: the elements that wait there also wait here."""
+        self._watermark.advance(group.time)
+        self._early.keep(group._early.elements)
+
+    def hold_as(self, group: EventTimeGroup) -> None:
+        """Wait for the same frontier as another group of these streams."""
+        self._watermark.frontier = group._watermark.frontier
+        self._order = group._order
+
+    def settle(self, guard: ClockGuard | None, pool: SharedScansPool) -> None:
+        """From now on time follows this guard's clock, and other queries may share scans with those of the group."""
+        self._guard, self._watermark.clock = guard, None if guard is None else guard.clock
+        self._pool = pool
+
+    def beside(self, group: EventTimeGroup) -> EventTimeGroup:
+        """A new group of these streams that goes on from where the further of the two is, for the queries of both."""
+        merged = EventTimeGroup(self.streams, self._lateness, self._counters, self._pool, self._guard)
+        merged.set_queries([*self.queries, *group.queries], may_wait=False)
+        merged.hold_as(self)
+        merged.inherit([self, group], None)
+        return merged
+
     def __contains__(self, query: RunningQuery) -> bool:
         return query in self._queries
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, cast
 
 import numpy as np
@@ -18,14 +17,13 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.ahead import AheadGuard, ClockGuard, Guard
 from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.runners.event_time_group import EventTimeGroup, Key, groups_of
+from cqels_py.runners.joining import AHEAD, LATE, Joining
 from cqels_py.runners.protocol import Runner
 from cqels_py.runners.running import BEFORE_ALL, RunningQuery
 from cqels_py.runners.statistics import Counters
 from cqels_py.state.arrays import keep_freed_memory
 from cqels_py.state.named_values import NamedValues, restore, values_of
 
-LATE, AHEAD = "late", "ahead"
-"""Why elements are dropped: older than the watermark, or too far ahead of the elements before them."""
 _COLLECT_FROM = 100_000
 _MOST_EARLY = 1_000_000
 """So many elements wait for those of other streams; then their sources wait."""
@@ -75,7 +73,7 @@ class LocalRunner(Runner):
         self._lateness = lateness
         self._lateness_of = {} if lateness_of is None else lateness_of
         self._guard = guard
-        self._clock = clock
+        self.clock = clock
         self._by_events = by_events
         self._may_wait = waiting
         self._groups: list[EventTimeGroup] = []
@@ -83,8 +81,8 @@ class LocalRunner(Runner):
         self._some_wait = False
         self._restored: list[NamedValues] = []
         self._advanced: int | None = None
-        # Where the event time of groups begins whose first query was given elements of before.
-        self._begun: dict[Key, int] = {}
+        self.joining: Joining | None = None
+        """A query that is given elements of before, if there is one."""
         self.frontiers = Frontiers()
         self._collect_at = _COLLECT_FROM
         self.max_state = max_state
@@ -118,19 +116,18 @@ class LocalRunner(Runner):
     def _new_group(self, key: Key, members: Sequence[RunningQuery]) -> EventTimeGroup:
         streams, follows = key
         group = EventTimeGroup(
-            streams, self._lateness_over(streams), self.counters, self.pool, self._clock if follows else None
+            streams, self._lateness_over(streams), self.counters, self.pool, self.clock if follows else None
         )
         if (state := self._restored_of(key)) is not None:
             group.restore(state)
         else:
             former = [each for each in self._groups if any(query in each for query in members)]
-            begin = [each for each in (self._advanced, self._begun.pop(key, None)) if each is not None]
-            group.inherit(former, max(begin, default=None))
+            group.inherit(former, self._advanced)
         return group
 
     def _follow(self, queries: Sequence[RunningQuery]) -> bool:
         """Does the time of queries that have one follow the clock?"""
-        if self._clock is None:
+        if self.clock is None:
             return False
         said = [query.by_clock for query in queries if query.by_clock is not None]
         return (
@@ -153,6 +150,8 @@ class LocalRunner(Runner):
     def push(self, batch: ElementBatch) -> None:
         """Take in elements in order of arrival."""
         counters, before = self.counters, self.counters.elements
+        if self.joining is not None:
+            self.joining.hold_clock()
         counters.elements += len(batch.time)
         counters.triples += len(batch.subject)
         numbers: Ids | None = None
@@ -181,6 +180,8 @@ class LocalRunner(Runner):
             counters.ahead += self._drop(AHEAD, batch, ahead, numbers)
         if late is not None and numbers is not None:
             counters.late += self._drop(LATE, batch, late, numbers)
+        if self.joining is not None:
+            self.joining.note_elements(batch, ahead if late is None else late if ahead is None else late | ahead)
         for group, part in taken:
             group.take(part)
         self._end_push()
@@ -197,6 +198,8 @@ class LocalRunner(Runner):
 
         False: nothing has happened, and it has to be encoded and pushed.
         """
+        if self.joining is not None:
+            return False
         groups = self._reading.of(stream)
         if len(groups) != 1 or (self._guard is not None and not self._guard.moves_to(stream, time)):
             return False
@@ -208,43 +211,57 @@ class LocalRunner(Runner):
         return True
 
     def begin_backfill(self, query: RunningQuery, guard: Guard | None) -> Joining:
-        """A query that is to be added, and may be given elements of before by `backfill`, but those that `guard` drops."""
+        """A query that is to be added, and is given elements of before, but those that `guard` drops, while the others go on."""
+        assert self.joining is None, "one query at a time is given elements of before"
+        self.process_waiting()
         streams = frozenset(query.streams)
-        group = EventTimeGroup(streams, self._lateness_over(streams), self.counters, self.pool)
-        group.set_queries([query], may_wait=False)
         key = streams, self._follow([query])
         there = next((each for each in self._groups if each.key == key and each.has_begun), None)
-        return Joining(group, key, None if there is None else there.time, guard)
+        self.joining = Joining(self, query, key, self._lateness_over(streams), there, guard, self._advanced)
+        if there is None:
+            self.joining.group.hold(self.frontiers)
+        return self.joining
 
     def backfill(self, joining: Joining, batch: ElementBatch) -> None:
-        """Elements of before, in order of arrival. Those that the other queries of its group have not processed yet are left out, as
-        the query will see them with these."""
-        group, until = joining.group, joining.until
-        guarded = None if joining.guard is None else joining.guard.admit(batch.time, batch.stream)
-        if guarded is not None:
-            self.counters.ahead += self._drop(AHEAD, batch, ~guarded, np.zeros(len(batch.time), np.int64))
-            batch = take_elements(batch, np.flatnonzero(guarded))
-        part = batch if until is None else take_elements(batch, np.flatnonzero(batch.time <= until))
-        admitted = group.admit(part.time)
-        if admitted is not None:
-            self.counters.late += self._drop(LATE, part, ~admitted, np.zeros(len(part.time), np.int64))
-            part = take_elements(part, np.flatnonzero(admitted))
-        group.take(part)
-        self._release_terms(group)
+        """Elements of before for a query, in order of arrival."""
+        joining.backfill(batch)
+        self._release_terms()
+
+    def complete_backfill(self, joining: Joining) -> None:
+        """No more elements of before follow: the query takes in what has come meanwhile."""
+        joining.complete()
+
+    def catch_up(self, joining: Joining, most: int | None = None) -> bool:
+        """Let the query take in so many of these elements; does none wait any more?"""
+        caught_up = joining.catch_up(most)
+        self._release_terms()
+        return caught_up
 
     def end_backfill(self, joining: Joining) -> None:
-        """No more elements of before follow: the query can be added. If its streams have had no others, their time begins there."""
-        joining.group.complete()
-        if joining.until is None:
-            self._begun[joining.key] = joining.group.time
-            for group in self._groups:
-                if group.key == joining.key:
-                    group.begin(self._begun.pop(joining.key))
+        """The query can be added: it has had all."""
+        self.process_waiting()
+        joining.catch_up()
+        self._groups = joining.joined(self._groups)
+        self.joining = None
+
+    def give_up_backfill(self) -> None:
+        """The query that is given elements of before will not be added."""
+        self.joining = None
+
+    def drop_of_before(self, reason: str, batch: ElementBatch, dropped: Mask) -> None:
+        """Count and hand out elements that are dropped for a query that is given elements of before."""
+        if not dropped.any():
+            return
+        count = self._drop(reason, batch, dropped, np.zeros(len(batch.time), np.int64))
+        if reason == AHEAD:
+            self.counters.ahead += count
+        else:
+            self.counters.late += count
 
     @property
     def nbytes(self) -> int:
         """Bytes of the elements that wait, or of as many as have ever waited."""
-        return sum(group.nbytes for group in self._groups)
+        return sum(group.nbytes for group in self._groups) + (0 if self.joining is None else self.joining.nbytes)
 
     @property
     def may_wait(self) -> bool:
@@ -268,6 +285,8 @@ class LocalRunner(Runner):
 
     def keep(self, batch: ElementBatch) -> None:
         """Elements that `waits` has taken in, in that order, before any other is pushed."""
+        if self.joining is not None:
+            self.joining.note_elements(batch, None)
         for group, positions in self._reading.parts(batch):
             group.keep(batch if positions is None else take_elements(batch, positions))
 
@@ -306,6 +325,8 @@ class LocalRunner(Runner):
         if self._guard is not None:
             self._guard.advance(time)
         self._advanced = time if self._advanced is None else max(self._advanced, time)
+        if self.joining is not None:
+            self.joining.note(lambda group: group.advance(time))
         for group in self._groups:
             group.advance(time)
         self._release_terms()
@@ -318,6 +339,9 @@ class LocalRunner(Runner):
     def hold(self, frontiers: Frontiers) -> None:
         """How far the sources of streams are: queries over several streams do not go beyond the least."""
         self.frontiers = frontiers
+        if self.joining is not None:
+            self.joining.hold_clock()
+            self.joining.note(lambda group: group.hold(frontiers))
         for group in self._groups:
             group.hold(frontiers)
         self._release_terms()
@@ -331,6 +355,10 @@ class LocalRunner(Runner):
 
         It stands still for queries that read a stream that is `behind`: there are earlier elements that have not been read.
         """
+        joining = self.joining
+        if joining is not None and joining.key[1] and not any(stream in behind for stream in joining.key[0]):
+            joining.hold_clock()
+            joining.note(lambda group: group.follow(time))
         for group in self._following(behind):
             group.follow(time)
         self._release_terms()
@@ -351,6 +379,8 @@ class LocalRunner(Runner):
             self._advanced = until + 1 if self._advanced is None else max(self._advanced, until + 1)
             if self._guard is not None:
                 self._guard.advance(until + 1)
+        if self.joining is not None and (until is not None or not self.joining.key[1]):
+            self.joining.note(lambda group: group.finish(until))
         for group in self._groups:
             if ended or until is not None or not group.follows_clock:
                 group.finish(until)
@@ -402,36 +432,23 @@ class LocalRunner(Runner):
         """All queries that the state was of are there: later ones begin anew, also where they read the same streams."""
         self._restored = []
 
-    def _release_terms(self, joining: EventTimeGroup | None = None) -> None:
-        """Release terms that nothing refers to, whenever the dictionary has doubled since the last time.
-
-        `joining`: a group of queries that are not among the others yet.
-        """
+    def _release_terms(self) -> None:
+        """Release terms that nothing refers to, whenever the dictionary has doubled since the last time."""
         if len(self._dictionary) < self._collect_at:
             return
         visited: set[int] = set()
-        groups = self._groups if joining is None else [*self._groups, joining]
+        joining = self.joining
+        groups = self._groups if joining is None else [*self._groups, joining.group]
         queries = [query for group in groups for query in group.queries]
         live = [ids for query in queries for ids in query.dataflow.live_ids(visited)]
         for group in groups:
             live += group.live_ids()
+        if joining is not None:
+            live += joining.live_ids()
         self._dictionary.collect(live)
         for query in queries:
             query.dataflow.forget_evaluations()
         self._collect_at = max(_COLLECT_FROM, 2 * len(self._dictionary))
-
-
-@dataclass(frozen=True, slots=True)
-class Joining:
-    """A query that is given elements of before, as a group of its own; `until`: those that the group it joins has processed.
-
-    `key`: that of the latter.
-    """
-
-    group: EventTimeGroup
-    key: Key
-    until: int | None
-    guard: Guard | None
 
 
 Part = tuple[EventTimeGroup, "Positions | None"]

@@ -89,6 +89,8 @@ class LoggedInputs(Inputs):
         # Times to which the clock has moved watermarks alone since the last record, by the streams that are behind.
         self._followed: dict[frozenset[int], tuple[int, int]] = {}
         self._joining: Query | None = None
+        # The log and the place of the record with which that began.
+        self._log_had = 0, 0
         self._recent = False
         self._replaying = True
         self._resources = ExitStack()
@@ -218,7 +220,7 @@ class LoggedInputs(Inputs):
         self._state.count_left_out(record)
 
     def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
-        if self._joining is None:
+        if query is not self._joining:
             self._check_services(registration)
             self._append(Kind.REGISTER, *with_terms(registration.plain(), data, self._engine.dictionary))
         else:
@@ -228,16 +230,23 @@ class LoggedInputs(Inputs):
 
     def joining(self, asked: Joining) -> None:
         self._check_services(asked.registration)
-        self._append(Kind.JOIN, *with_terms(asked.registration.plain(), asked.static, self._engine.dictionary))
+        self._append(Kind.JOINING, *with_terms(asked.registration.plain(), asked.static, self._engine.dictionary))
         self._joining = asked.query
         self._state.steps_before[asked.query] = self._state.steps
+        # Those that are registered meanwhile share no scans with it.
+        self._state.steps += 1
+        self._log_had = self._number, self._log.place
 
     def backfilled(self, batch: ElementBatch) -> None:
         self._append(Kind.BACKFILL, *pack_elements(batch, self._engine.dictionary))
 
     def logged(self) -> Iterator[ElementBatch]:
+        """Up to the query that is joining."""
+        self._reported(self._saving.wait)
         for number in log.numbers(self._folder):
-            for record in log.look(self._folder, number):
+            for place, record in enumerate(log.look(self._folder, number)):
+                if (number, place) >= self._log_had:
+                    return
                 content = memoryview(record.content)[HEAD.size :]
                 if record.kind == Kind.ONCE:
                     yield unpack_elements(elements_behind(content), self._engine.dictionary)
@@ -245,8 +254,9 @@ class LoggedInputs(Inputs):
                     yield unpack_elements(content, self._engine.dictionary)
 
     def given_up(self) -> None:
-        # The next record is of another kind: so a restart gives it up too.
         if self._joining is not None:
+            if self._engine._steps.ended is None:
+                self._append(Kind.GIVEN_UP, b"")
             del self._state.steps_before[self._joining]
             self._joining = None
 
@@ -405,11 +415,13 @@ class LoggedInputs(Inputs):
             place = len(records)
             for record in records:
                 restoring.replay(record)
-        restoring.end()
+        given_up = restoring.end()
         if numbers:
             self._log.resume(self._number, place)
         else:
             self._log.begin(self._number)
+        if given_up:
+            self._log.append(Kind.GIVEN_UP, HEAD.pack(*self._state.scopes, self._state.now))
         self._state.unclaimed = {self._state.registrations[query].key: query for query in self._engine.queries}
         for query in self._engine.queries:
             query.keep_recent()

@@ -41,6 +41,8 @@ class Kind(IntEnum):
     JOINED = 16
     PLACES = 17
     LEFT_OUT = 18
+    JOINING = 19
+    GIVEN_UP = 20
     ONCE = 32
     DECLARE = 33
 
@@ -56,6 +58,7 @@ STEPS = (
     Kind.READ,
     Kind.HOLD,
     Kind.JOIN,
+    Kind.JOINING,
     Kind.BACKFILL,
     Kind.JOINED,
 )

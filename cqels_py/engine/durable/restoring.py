@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,10 +13,9 @@ from cqels_py.checkpoints import log
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.checkpoints.packed import unpack_elements
 from cqels_py.dataflow.static_data import StaticData
-from cqels_py.engine.backfill import begun
+from cqels_py.engine.backfill import Beside
 from cqels_py.engine.documents import Once
 from cqels_py.engine.durable.files_read import FilesRead
-from cqels_py.engine.durable.joining import Joining
 from cqels_py.engine.durable.records import HEAD, Kind, elements_behind, head_of, read_with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.saved_state import ENGINE, HEADER, QUERY, below, dataflow_of, restored_results
@@ -30,27 +28,23 @@ if TYPE_CHECKING:
     from cqels_py.engine.durable.durable_state import DurableState
     from cqels_py.engine.engine import Engine
     from cqels_py.engine.query import Query
-    from cqels_py.runners import local
-    from cqels_py.runners.running import RunningQuery
 
 
-_OF_JOINING = (Kind.BACKFILL, Kind.JOINED, Kind.UNREGISTER, Kind.LEFT_OUT)
-"""Kinds that follow while a query is joining; another thread may remove one meanwhile."""
+_OF_JOINING = (Kind.BACKFILL, Kind.JOINED, Kind.GIVEN_UP, Kind.UNREGISTER, Kind.LEFT_OUT)
+"""Kinds that follow while a query is joining; in logs of earlier versions another one says that it was given up."""
 
 
 @dataclass(slots=True)
 class _Joins:
-    """A query that is given elements of before. `streams`: how many there were before it; `held`: keeps its terms.
+    """A query that is given elements of before. `before`: the numbers of the last element and document that had been logged.
 
-    `before`: the numbers of the last element and document that had been logged.
+    `exclusive`: no other inputs come meanwhile, as in logs of earlier versions. `alone`: none has come.
     """
 
-    asked: Joining
-    running: RunningQuery
-    joining: local.Joining
-    streams: int
-    held: ExitStack
-    before: tuple[int, int] = (0, 0)
+    beside: Beside
+    before: tuple[int, int]
+    exclusive: bool
+    alone: bool = True
 
 
 class Restoring:
@@ -104,8 +98,10 @@ class Restoring:
     def replay(self, record: log.Record) -> None:
         """Take in the content of a record. StorageError for one of an unknown kind."""
         engine, durable = self._engine, self._durable
-        if record.kind not in _OF_JOINING:
-            self.end()
+        if record.kind not in _OF_JOINING and self._joins is not None:
+            self._joins.alone = False
+            if self._joins.exclusive:
+                self.end()
         before = durable.scopes
         *scopes, durable.now = HEAD.unpack_from(record.content)
         durable.scopes = scopes[0], scopes[1]
@@ -114,7 +110,7 @@ class Restoring:
             engine._clocks.wall.hold(durable.now)
         engine._elements = scopes[0]
         self._take(record.kind, memoryview(record.content)[HEAD.size :])
-        if record.kind == Kind.JOIN and self._joins is not None:
+        if record.kind in (Kind.JOIN, Kind.JOINING) and self._joins is not None:
             self._joins.before = before
         engine._rejects.write_dropped()
         engine._deliver(engine._pending.take())
@@ -165,16 +161,20 @@ class Restoring:
                 given, data = read_with_terms(content, engine.dictionary)
                 self._register(Registration.from_plain(given), data)
                 engine.dictionary.number_documents_after(durable.scopes[1])
-            case Kind.JOIN:
+            case Kind.JOIN | Kind.JOINING:
                 given, data = read_with_terms(content, engine.dictionary)
-                self._join(Registration.from_plain(given), data)
+                self._join(Registration.from_plain(given), data, exclusive=kind == Kind.JOIN)
             case Kind.BACKFILL:
-                joins = self._joins
-                assert joins is not None
-                batch = unpack_elements(content, engine.dictionary)
-                self._step(lambda: engine._runner.backfill(joins.joining, batch))
+                assert self._joins is not None
+                self._joins.beside.take(unpack_elements(content, engine.dictionary))
+                durable.steps += 1
             case Kind.JOINED:
-                self._add_joined()
+                assert self._joins is not None
+                self._joins.beside.complete()
+                self._joins.beside.join()
+                self._joins = None
+            case Kind.GIVEN_UP:
+                self.end()
             case Kind.UNREGISTER:
                 engine._forget(self._by_key(bytes(content).decode()))
             case Kind.CONNECT:
@@ -186,33 +186,28 @@ class Restoring:
             case _:
                 raise StorageError(f"{self._folder} has a record of kind {kind}, which this version does not know")
 
-    def end(self) -> None:
-        """No more elements of before follow for a query that was not registered: the earlier process ended, or it failed."""
+    def end(self) -> bool:
+        """No more elements of before follow for a query that was not registered: the earlier process ended. Is it to be told?"""
+        if self._joins is None:
+            return False
+        joins = self._joins
+        self._give_up()
+        if joins.alone or joins.exclusive:
+            # Whoever registers it again has the same blank nodes as if nothing had been; a record that follows says otherwise.
+            self._durable.scopes = joins.before
+            self._engine.dictionary.number_documents_after(joins.before[1])
+        return not joins.exclusive
+
+    def _give_up(self) -> None:
         if self._joins is not None:
-            self._joins.held.close()
-            self._engine._give_up(self._joins.asked.query, self._joins.streams)
-            # Whoever registers it again has the same blank nodes as if nothing had been.
-            self._durable.scopes = self._joins.before
-            self._engine.dictionary.number_documents_after(self._joins.before[1])
+            self._joins.beside.give_up()
             self._joins = None
 
-    def _join(self, registration: Registration, data: StaticData) -> None:
-        engine, streams = self._engine, len(self._engine._registry.all_streams)
-        engine._runner.pool.close()
-        query, running = engine._built(self._compiled(registration), data, registration)
-        asked, held = Joining(query, registration, data), ExitStack()
-        held.enter_context(engine.dictionary.holding(query.live_ids))
-        engine._inputs.joining(asked)
-        self._joins = _Joins(asked, running, begun(engine, running), streams, held)
-
-    def _add_joined(self) -> None:
-        joins, self._joins = self._joins, None
-        assert joins is not None
-        with self._engine._steps:
-            self._engine._runner.end_backfill(joins.joining)
-        self._engine._inputs.registered(joins.asked.query, joins.asked.registration, joins.asked.static)
-        self._engine._add(joins.asked.query, joins.running)
-        joins.held.close()
+    def _join(self, registration: Registration, data: StaticData, *, exclusive: bool) -> None:
+        self._give_up()
+        beside = Beside(self._engine, self._compiled(registration), data, registration)
+        beside.begin()
+        self._joins = _Joins(beside, (0, 0), exclusive)
 
     def _step(self, step: Callable[[], None]) -> None:
         with self._engine._steps:
