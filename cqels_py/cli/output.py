@@ -94,11 +94,11 @@ def choose(asked: str | None, path: Path | None, form: str, variables: Sequence[
 
 
 def _check_jelly(path: Path | None) -> None:
-    from cqels_py.formats.jelly_graphs import require_pyjelly
+    from cqels_py.formats.jelly import require_pyjelly
 
     if path is None and sys.stdout.isatty():
         raise UsageError("--format jelly is binary, and not for a terminal: give --output out.jelly, or a pipe")
-    require_pyjelly()
+    require_pyjelly("the format jelly")
 
 
 def check_signs(form: str, reports: str, changelog: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
 
 MOST_BYTES: Final = 64 << 20
 """The longest frame that is read."""
+DOCUMENTS, TRIPLES, QUADS = "documents", "nt", "nq"
+"""Kinds of streams; flat ones by the format of lines that has the same elements."""
 _DEFAULT = pyoxigraph.DefaultGraph()
 
 
@@ -37,50 +39,99 @@ def jelly_elements(
     in those of named graphs with timestamps, quads are grouped by graph, and triples by subject. MissingExtra where pyjelly is
     missing.
     """
-    try:
-        jelly, parse = import_module("pyjelly.jelly"), import_module("pyjelly.integrations.generic.parse")
-    except ImportError:
-        raise MissingExtra(f"{reading.source} needs the package pyjelly: pip install 'cqels_py[jelly]'") from None
-    return _elements(parse, jelly, chunks, dictionary, replace(reading, numbered=False), malformed)
+    require_pyjelly(reading.source)
+    return _elements(chunks, dictionary, replace(reading, numbered=False), malformed)
 
 
 def _elements(
-    parse: Any, jelly: Any, chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed
+    chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed
 ) -> Iterator[ElementBatch]:
+    stream = _stream(chunks, reading.source)
+    if stream is None:
+        return
+    if stream.kind == DOCUMENTS:
+        numbered = ((number, frame) for number, frame in enumerate(stream.frames, 1) if frame)
+        yield from DocumentReader(dictionary, replace(reading, numbered=True), malformed).read(numbered)
+        return
+    by = BY_SUBJECT if stream.kind == TRIPLES else BY_GRAPH
+    texts = ((to_nquads(frame), 0) for frame in stream.frames if frame)
+    how = replace(reading, form=by, graphs=reading.graphs and by == BY_GRAPH)
+    yield from ElementReader(dictionary, how, malformed).read(texts, line_step=0)
+
+
+def jelly_texts(chunks: Iterator[bytes], source: str) -> Iterator[tuple[str, bytes]]:
+    """Frames as N-Quads, each with the stream's kind: DOCUMENTS (also of named graphs with timestamps), TRIPLES or QUADS.
+
+    Errors as of `jelly_elements`.
+    """
+    require_pyjelly(source)
+    stream = _stream(chunks, source)
+    if stream is not None:
+        kind = DOCUMENTS if stream.timestamped else stream.kind
+        yield from ((kind, to_nquads(frame)) for frame in stream.frames if frame)
+
+
+def jelly_documents(body: bytes, source: str) -> list[list[Any]]:
+    """The statements of a message: of each frame where the stream is grouped, else of all. Errors as of `jelly_elements`."""
+    require_pyjelly(source)
+    stream = _stream(iter((body,)), source)
+    frames = [] if stream is None else [frame for frame in stream.frames if frame]
+    if stream is not None and (stream.timestamped or stream.kind == DOCUMENTS):
+        return frames
+    return [[quad for frame in frames for quad in frame]]
+
+
+def require_pyjelly(use: str) -> None:
+    """MissingExtra where pyjelly is missing. `use`: what needs it."""
+    try:
+        import_module("pyjelly.jelly")
+    except ImportError:
+        raise MissingExtra(f"{use} needs the package pyjelly: pip install 'cqels_py[jelly]'") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """`kind`: each frame is a document, or they go on with triples, or quads. `frames`: their statements.
+
+    `timestamped`: quads whose frames are named graphs with their times.
+    """
+
+    kind: str
+    timestamped: bool
+    frames: Iterator[list[Any]]
+
+
+def _stream(chunks: Iterator[bytes], source: str) -> _Stream | None:
+    """The stream in these bytes; None if there are none, which is no error, as in other formats."""
+    jelly, parse = import_module("pyjelly.jelly"), import_module("pyjelly.integrations.generic.parse")
     file = _Chunks(chunks)
     stream = _Frames(file)
     try:
         first = stream.read(1)
         if not first and file.error is None:
-            # An empty file has no elements, as in other formats.
-            return
+            return None
         stream.seek(-len(first), io.SEEK_CUR)
         options, frames = parse.get_options_and_frames(stream)
     except Exception as error:
-        raise file.error or _unreadable(error, reading) from None
+        raise file.error or _unreadable(error, source) from None
     kinds = options.stream_types
     of_triples = kinds.physical_type == jelly.PHYSICAL_STREAM_TYPE_TRIPLES
     read = parse.parse_triples_stream if of_triples else parse.parse_quads_stream
-    quads = _frames(read(frames=frames, options=options), file, reading)
+    quads = _frames(read(frames=frames, options=options), file, source)
     timestamped = kinds.logical_type == jelly.LOGICAL_STREAM_TYPE_TIMESTAMPED_NAMED_GRAPHS
     if timestamped:
         # The time may stand behind its graph.
         quads = (sorted(frame, key=_in_named_graph) for frame in quads)
     elif kinds.logical_type != jelly.LOGICAL_STREAM_TYPE_UNSPECIFIED and not kinds.flat:
-        numbered = ((number, frame) for number, frame in enumerate(quads, 1) if frame)
-        yield from DocumentReader(dictionary, replace(reading, numbered=True), malformed).read(numbered)
-        return
-    by = BY_SUBJECT if of_triples else BY_GRAPH
-    texts = ((to_nquads(frame), 0) for frame in quads if frame)
-    how = replace(reading, form=by, graphs=reading.graphs and by == BY_GRAPH)
-    yield from ElementReader(dictionary, how, malformed).read(texts, line_step=0)
+        return _Stream(DOCUMENTS, False, quads)
+    return _Stream(TRIPLES if of_triples else QUADS, timestamped, quads)
 
 
 def _in_named_graph(quad: Any) -> bool:
     return bool(quad.graph_name != _DEFAULT)
 
 
-def _frames(frames: Iterator[Any], file: _Chunks, reading: Reading) -> Iterator[list[Any]]:
+def _frames(frames: Iterator[Any], file: _Chunks, source: str) -> Iterator[list[Any]]:
     """The statements of each frame. What the library raises for damaged input is told as DataError."""
     number = 0
     while True:
@@ -90,7 +141,7 @@ def _frames(frames: Iterator[Any], file: _Chunks, reading: Reading) -> Iterator[
             found = None if frame is None else [_quad(each) for each in frame if type(each).__name__ != "Prefix"]
         except Exception as error:
             # Those of the library and of protobuf, which have no class in common.
-            raise file.error or _unreadable(error, reading, number) from None
+            raise file.error or _unreadable(error, source, number) from None
         if found is None:
             if file.error is not None:
                 raise file.error
@@ -98,9 +149,9 @@ def _frames(frames: Iterator[Any], file: _Chunks, reading: Reading) -> Iterator[
         yield found
 
 
-def _unreadable(error: Exception, reading: Reading, frame: int = 1) -> DataError:
+def _unreadable(error: Exception, source: str, frame: int = 1) -> DataError:
     said = " ".join(str(error).split()) or type(error).__name__
-    return DataError(f"{reading.source}: frame {frame} is not valid Jelly: {said}")
+    return DataError(f"{source}: frame {frame} is not valid Jelly: {said}")
 
 
 def _quad(statement: Any) -> Any:

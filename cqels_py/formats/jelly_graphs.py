@@ -11,9 +11,10 @@ import pyoxigraph
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
-from cqels_py.errors import MissingExtra, UsageError
+from cqels_py.errors import UsageError
 from cqels_py.formats.construction import Template
 from cqels_py.formats.graphs import GraphSink
+from cqels_py.formats.jelly import require_pyjelly
 from cqels_py.formats.rendering import TextOutput
 
 _DEFAULT: Final = pyoxigraph.DefaultGraph()
@@ -44,14 +45,6 @@ class JellySink(TextOutput):
             self._frames.write(graph)
 
 
-def require_pyjelly() -> None:
-    """MissingExtra where pyjelly is missing."""
-    try:
-        import_module("pyjelly.jelly")
-    except ImportError:
-        raise MissingExtra("the format jelly needs the package pyjelly: pip install 'cqels_py[jelly]'") from None
-
-
 def _binary(file: IO[str] | IO[bytes]) -> IO[bytes]:
     if not isinstance(file, io.TextIOBase):
         return cast(IO[bytes], file)
@@ -77,7 +70,7 @@ class _Frames:
     """A stream of frames, which refer to the terms of those before them."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        require_pyjelly()
+        require_pyjelly("the format jelly")
         jelly, options = import_module("pyjelly.jelly"), import_module("pyjelly.options")
         streams, generic = (
             import_module("pyjelly.serialize.streams"),

@@ -6,7 +6,7 @@ Nodes without a label are labelled by their order in the file, so that ids are e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -66,6 +66,51 @@ def nquads_blocks(
         malformed(stream.error)
     elif stream.error is not None:
         raise stream.error
+
+
+def put_nquads(
+    chunks: Iterator[bytes], form: str, source: str, malformed: Malformed, put: Callable[[bytes], object]
+) -> None:
+    """As `nquads_blocks`, for text that comes while it is read: all that has been read is put before more is waited for.
+
+    Relative IRIs are those of `source`. What `chunks` raises is raised, after the statements before it.
+    """
+    names, batch = BlankNames(), list[Any]()
+    broken: list[Exception] = []
+
+    def give() -> None:
+        if batch:
+            put(names.rename(to_nquads(batch)))
+            batch.clear()
+
+    def watched() -> Iterator[bytes]:
+        try:
+            for chunk in chunks:
+                yield chunk
+                give()
+        except Exception as error:
+            # The library would make another one of it.
+            broken.append(error)
+
+    stream = ByteStream(names.watched(_prepared(watched(), form, source, NO_CONTEXTS)))
+    parser = pyoxigraph.parse(cast(IO[bytes], stream), format=RDF_FORMATS[form], base_iri=source)
+    while True:
+        found: Exception | None = None
+        try:
+            for quad in parser:
+                batch.append(quad)
+        except PARSER_ERRORS as error:
+            found = error
+        give()
+        if broken:
+            raise broken[0]
+        if stream.error is not None:
+            raise stream.error
+        if found is None:
+            return
+        malformed(syntax_error(found, source))
+        if not isinstance(found, SyntaxError):
+            return
 
 
 def _prepared(chunks: Iterator[bytes], form: str, source: str, contexts: Contexts) -> Iterator[bytes]:

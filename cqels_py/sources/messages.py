@@ -13,6 +13,7 @@ from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.connections.location import Options
 from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.contexts import inlined
+from cqels_py.formats.jelly import jelly_documents, require_pyjelly
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ndjson import DocumentReader, within_context
@@ -38,8 +39,10 @@ _FORMATS = {
     "ttl": pyoxigraph.RdfFormat.TURTLE,
     "jsonld": pyoxigraph.RdfFormat.JSON_LD,
 }
-FORMATS = ("auto", *_FORMATS)
+_JELLY = "jelly"
+FORMATS = ("auto", *_FORMATS, _JELLY)
 _KINDS = {
+    "application/x-jelly-rdf": _JELLY,
     "application/n-quads": "nq",
     "application/n-triples": "nt",
     "application/trig": "trig",
@@ -87,6 +90,8 @@ class MessageDecoder:
         )
         if isinstance(opening.map, Mapping) and how.format not in (None, "jsonld"):
             raise UsageError(f"{source}: a map reads JSON objects, not {how.format}: leave format= out")
+        if how.format == _JELLY:
+            require_pyjelly(source)
         prepare(calls_to_read("ndjson"))
         self._rows = None if not isinstance(opening.map, Mapping) else MappedMessages(opening.map, opening, reading)
         self._documents = DocumentReader(opening.dictionary, reading, self._malformed)
@@ -107,10 +112,12 @@ class MessageDecoder:
             messages, numbers = messages.at(right), [numbers[place] for place in right]
         return concatenate_elements(self._rows.read(messages, numbers, self._how.arrival, self._malformed))
 
-    def _is_readable(self, number: int, body: bytes) -> bool:
+    def _is_readable(self, number: int, body: bytes, *, binary: bool = False) -> bool:
         if len(body) > MOST_BYTES:
             self._malformed(DataError(f"a message longer than {MOST_BYTES >> 20} MiB", self._place(number)))
             return False
+        if binary:
+            return True
         try:
             body.decode()
         except UnicodeDecodeError as error:
@@ -126,17 +133,21 @@ class MessageDecoder:
         self, messages: MessageColumns, numbers: Sequence[int], all_readable: bool
     ) -> Iterator[tuple[int, list[Any]]]:
         for number, body, kind in zip(numbers, messages.bodies, messages.kinds, strict=True):
-            if not all_readable and not self._is_readable(number, body):
-                continue
             form = self._form(body, kind)
+            if not all_readable and not self._is_readable(number, body, binary=form == _JELLY):
+                continue
             try:
+                if form == _JELLY:
+                    for document in jelly_documents(body, self._source):
+                        yield number, document
+                    continue
                 if form == "jsonld":
                     if isinstance(self._opening.map, MessageContext):
                         body = within_context(self._opening.map.context, body, self._source, number)
                     body = inlined(body, self._opening.contexts, self._source, number)
                 yield number, list(pyoxigraph.parse(body, format=_FORMATS[form]))
             except DataError as error:
-                self._malformed(error.about(body.decode()))
+                self._malformed(error.about(body.decode("utf-8", "backslashreplace")))
             except PARSER_ERRORS as error:
                 told = (
                     json_error(error, body, self._source, number)

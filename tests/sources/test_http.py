@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from random import Random
 from typing import Any
 
 import pytest
@@ -96,10 +97,44 @@ def test_a_response_that_breaks_off_goes_on_behind_the_last_event() -> None:
 
     with served(answer) as url:
         source, _ = opened(f"{url}/")
-        assert read(source, 6)[:2] == [1, 2]
+        assert read(source, 6)[:6] == [1, 2, 3, 4, 5, 6]
         source.close()
     assert asked[0] is None
     assert asked[1] is not None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_events_with_ids_go_on_at_a_position(seed: int) -> None:
+    """Another source goes on behind any element, also of events between two that have ids."""
+    random = Random(seed)
+    ids = {n: f"e{n}" for n in range(1, 41) if random.random() < 0.5}
+
+    def answer(request: Request) -> None:
+        last = request.headers.get("last-event-id")
+        first = 1 + next((n for n, name in ids.items() if name == last), 0)
+        bodies = (
+            f"id: {ids[n]}\ndata: {message(n)}\n\n" if n in ids else f"data: {message(n)}\n\n" for n in range(first, 41)
+        )
+        request.send(kind="text/event-stream", body="".join(bodies).encode())
+        ended.wait(30)
+
+    ended = threading.Event()
+    found: list[int] = []
+    position: Any = None
+    with served(answer) as url:
+        while len(found) < 40:
+            source, _ = opened(f"{url}/", position=position)
+            first = read(source, 1)
+            before = position
+            position = json.loads(json.dumps(source.position()))
+            source.close()
+            if random.random() < 0.3 and before is not None:
+                # It is killed before it has logged this.
+                position = before
+                continue
+            found += first
+        ended.set()
+    assert found == list(range(1, 41))
 
 
 def test_a_server_that_is_not_there_yet() -> None:
@@ -167,7 +202,7 @@ def test_events_of_the_standard() -> None:
     """Comments, several lines of data, a field without a colon, other fields."""
     text = b": comment\nevent: add\ndata: a\ndata:b\ndata\n\nid: 7\nretry: 1500\nretry: x\n\ndata: c\n\ndata: open"
     parser = EventParser()
-    assert list(parser.events(text.split(b"\n"))) == [b"a\nb\n", b"c"]
+    assert list(parser.events(text.split(b"\n"))) == [(b"a\nb\n", None), (b"c", None)]
     assert (parser.last_id, parser.pause) == ("7", 1.5)
 
 
