@@ -13,7 +13,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.build_operator import make_output
 from cqels_py.dataflow.builder import DataflowBuilder
 from cqels_py.dataflow.counted_join import CountedJoinScan
-from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, OperatorNode, sources_below, unwrap
+from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, OperatorNode, sources_below
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.match_scan import MatchScan
@@ -171,11 +171,8 @@ class Dataflow:
     def program(self) -> StepProgram | None:
         """Does the step of a single element as one call, if it can: made after the first tick, when this is first asked."""
         if self._program is None and not self._without_program and self._ticked:
-            self._program = (
-                None
-                if self._every_tick
-                else program_of(self._scans, unwrap(self.root), self._output, self.shared_scans, self._dictionary)
-            )
+            if not self._every_tick:
+                self._program = program_of(self.root, self._output, self.shared_scans, self._dictionary)
             self._without_program = self._program is None
         return self._program
 

@@ -68,6 +68,12 @@ class OperatorNode(SharedSource):
         self._shared_scans.caches.append(self)
         return self._next_copy()
 
+    def take_made(self, ticks: Ticks, made: Iterable[Delta]) -> None:
+        """A program has made the deltas at these ticks, or the first of them."""
+        self._ticks, self._unread = ticks, self.readers
+        self._made = made if isinstance(made, tuple) or self.readers == 1 else tee(made, 1)[0]
+        self._shared_scans.caches.append(self)
+
     def _next_copy(self) -> Iterable[Delta]:
         """The deltas for one more reader; the last one frees them as it reads them."""
         made = self._made

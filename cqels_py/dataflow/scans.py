@@ -71,13 +71,13 @@ class Scan(SharedSource):
             if delta is self._nothing and self._shared_scans.single_reader:
                 # There is no other query.
                 return 0
-            self.take_made(routed, delta)
+            self.take_made(routed, (delta,) if len(delta.tick) else ())
         return self._changes
 
-    def take_made(self, routed: RoutedBatch, delta: Delta) -> None:
-        """A program has taken in the step, with these changes."""
-        self._routed, self._changes = routed, len(delta.tick)
-        self._chunks = (delta,) if self._changes else ()
+    def take_made(self, routed: RoutedBatch, chunks: tuple[Delta, ...]) -> None:
+        """The step has been taken in, with these changes."""
+        self._routed, self._chunks = routed, chunks
+        self._changes = sum([len(chunk.tick) for chunk in chunks])
         self._shared_scans.caches.append(self)
 
     def _advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:

@@ -10,30 +10,25 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta
-from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.results import ResultBatch
+from cqels_py.dataflow.delta_sources import DeltaSource
+from cqels_py.dataflow.program_builder import ProgramBuilder, has_entries, view_of
 from cqels_py.dataflow.router import RoutedBatch
-from cqels_py.dataflow.scans import WindowScan
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dictionary import Dictionary
-from cqels_py.kernels.compiler.native_call import address_of
 from cqels_py.kernels.primitives.state_record import ArrayTable
-from cqels_py.kernels.rows import distinct
-from cqels_py.kernels.steps import deltas, driver, element, scan
+from cqels_py.kernels.steps import driver, element
 from cqels_py.operators.r2s.streams import Changes
-from cqels_py.operators.s2r.window import SlidingWindow
 
 CALLS = "CQELS_STEPS"
 """With the value "calls" this environment variable leaves programs out: each kernel is called from Python, as for batches."""
 
-_MOST_BYTES, _MOST_TRIPLES, _MOST_MATCHES, _MOST_ROWS = 1 << 12, 16, 64, 64
-"""Of one element, and of the changes in its step. Larger ones are left to the calls."""
+_MOST_BYTES, _MOST_TRIPLES, _MOST_MATCHES = 1 << 12, 16, 64
+"""Of one element. Larger ones are left to the calls."""
 _MANY_STOPS, _FEW_STEPS, _REST = 16, 64, 1 << 12
 """A program that stops so often in so few steps rests for so many: going on after a stop takes longer than calls alone."""
 _TIMED, _ROUTED = 2, 3
@@ -53,61 +48,11 @@ class Outcome(Enum):
     COMPLETE = 2
 
 
-def _view(array: npt.NDArray[Any]) -> memoryview:
-    return memoryview(cast(bytearray, array))
-
-
-class DeltaRecord:
-    """Where an entry writes a delta of this width."""
-
-    def __init__(self, width: int) -> None:
-        self._width = width
-        count = np.zeros(1, np.int64)
-        self._count = _view(count)
-        self._tick, self._sign = np.empty(_MOST_ROWS, np.int32), np.empty(_MOST_ROWS, np.int8)
-        self._columns = np.empty(width * _MOST_ROWS, np.int64)
-        self._table = ArrayTable(self._tick, self._sign, self._columns, count)
-        self.address = self._table.address
-
-    def __len__(self) -> int:
-        return self._count[0]
-
-    def taken(self, rows: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8], Ids]:
-        """Ticks, signs and columns (width, n) of the delta, copied. `rows`: the distance between columns."""
-        count = len(self)
-        columns = self._columns[: self._width * rows].reshape(self._width, rows)[:, :count].copy()
-        return self._tick[:count].copy(), self._sign[:count].copy(), columns
-
-
-class _Program:
-    """Rows in the making, and what they read."""
-
-    def __init__(self) -> None:
-        self._rows: list[tuple[int, int]] = []
-        self._kept: list[ArrayTable] = []
-
-    def add(self, entry: Any, links: Sequence[int], *arrays: npt.NDArray[np.generic]) -> ArrayTable:
-        """Add a row of this kernel; returns its record."""
-        record = ArrayTable(np.array(links, np.int64), *arrays)
-        self._rows.append((address_of(entry), record.address))
-        self._kept.append(record)
-        return record
-
-    def finished(self, status: npt.NDArray[np.int64]) -> ArrayTable:
-        """The record for the driver, which writes `status`. The rows' records live as long as this object."""
-        return ArrayTable(np.array(self._rows, np.int64), status)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-
 class StepProgram:
     """The program of a query that is alone on its scans, and the record of the element that it takes in."""
 
-    def __init__(
-        self, scans: Sequence[WindowScan], output: Changes, shared: SharedScans, dictionary: Dictionary
-    ) -> None:
-        self._scans, self._output, self._shared, self._dictionary = tuple(scans), output, shared, dictionary
+    def __init__(self, root: DeltaSource, output: Changes, shared: SharedScans, dictionary: Dictionary) -> None:
+        self._root, self._output, self._shared, self._dictionary = root, output, shared, dictionary
         # Numbers are written one by one, for which a memoryview takes a third of the time that an array takes.
         numbers, self._stream = np.zeros(_NUMBERS, np.int64), np.empty(1, np.int32)
         self._words, self._number = numbers[: element.DUE_THROUGH + 1], np.empty(1, np.int64)
@@ -119,51 +64,24 @@ class StepProgram:
             self._words, self._time, self._stream, self._first, self._columns, of_triple, self._number, self._element_tick,
             self._matches, texts, none,
         )  # fmt: skip
-        self._to_numbers, self._to_stream, self._to_texts = _view(numbers), _view(self._stream), _view(texts)
+        self._to_numbers, self._to_stream, self._to_texts = view_of(numbers), view_of(self._stream), view_of(texts)
         self._status = np.zeros(1, np.int64)
         self._steps = self._stops = self._reached = self._rest = 0
         self._make()
 
     def _make(self) -> None:
-        program, shared, kept = _Program(), self._shared, self._dictionary
+        shared, terms = self._shared, self._dictionary
         clock, router, here = shared.clock.address, shared.router.table, self._element.address
-        self._known, self._router_table = kept.texts, router
-        encode = (here, element.ENCODE.address(), kept.shift)
-        self._encode = program.add(element.encode, encode, kept.table, kept.arena, kept.meta)
-        program.add(element.tell_time, (here, element.CLOCK.address(), clock))
-        program.add(element.route, (here, element.MATCH.address(), router.address))
-        self._windows: list[SlidingWindow] = []
-        self._scanned = [self._add_scan(program, each) for each in self._scans]
-        (self._changes,) = self._scanned
-        output, width = self._output, len(self._output.variables)
-        self._results = DeltaRecord(1 + width)
-        links = here, deltas.CHANGES.address(), clock, self._changes.address, width, *output.asked_signs
-        program.add(
-            deltas.report,
-            (*links, self._results.address),
-            np.empty(distinct.ROOM_A_ROW * _MOST_ROWS + distinct.ROOM, np.int64),
-        )
-        self._rows = len(program)
-        self._parts, self._program = program, program.finished(self._status)
-        self._address = self._program.address
-
-    def _add_scan(self, program: _Program, each: WindowScan) -> DeltaRecord:
-        window, tests, shared = each.window, each.tests, self._shared
-        assert isinstance(window, SlidingWindow)
-        self._windows.append(window)
-        output = DeltaRecord(len(each.columns))
-        links = self._element.address, scan.SLIDE.address(), window.address, shared.router.table.address, each.pattern
-        evaluate = scan.EVALUATION.address() if tests else 0
-        rows, points, now, true = np.empty((4, _MOST_TRIPLES), np.int64)
-        inputs, entering = np.empty(3 * _MOST_TRIPLES, np.int64), np.empty(len(each.columns) * _MOST_TRIPLES, np.int64)
-        arrays = each.columns, rows, inputs, points, now, true, entering, np.empty(0, np.int64)
-        conditions = [
-            array for condition, places in tests for array in (*condition.program, np.array(places, np.int64))
-        ]
-        program.add(
-            scan.scan, (*links, len(tests), evaluate, shared.clock.address, output.address), *arrays, *conditions
-        )
-        return output
+        self._known, self._router_table = terms.texts, router
+        program = ProgramBuilder(here, shared, _MOST_TRIPLES)
+        encode = (here, element.ENCODE.address(), terms.shift)
+        self._encode = program.add_row(element.encode, encode, terms.table, terms.arena, terms.meta)
+        program.add_row(element.tell_time, (here, element.CLOCK.address(), clock))
+        program.add_row(element.route, (here, element.MATCH.address(), router.address))
+        self._changes = program.add(self._root)
+        self._results = program.add_report(self._changes, self._output)
+        self._program = program.finished(self._status)
+        self._parts, self._rows, self._address = program.parts, len(program), self._program.address
 
     def step(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> Outcome:
         """Take in an element that is not earlier than those before it, and has no graph. `stream`: its number within the query.
@@ -198,7 +116,7 @@ class StepProgram:
         """Go on with a row whose state needs room. Is the program done then? Else it has stopped at `_reached`."""
         self._reached = row
         while self._reached < self._rows and self._status[0] == driver.ROOM_NEEDED:
-            self._windows[self._reached - _ROUTED].reserve(np.full(triples, time))
+            self._parts[self._reached - _ROUTED].make_room(time, triples)
             self._reached = driver.run(self._address, self._reached)
         return self._reached == self._rows
 
@@ -219,12 +137,12 @@ class StepProgram:
         """Those of the step that was completed."""
         if not len(self._results):
             return None
-        tick, sign, columns = self._results.taken(len(self._changes))
+        tick, sign, columns = self._results.taken(len(self._results), len(self._changes))
         time, *others = columns
         return ResultBatch(self._output.variables, time, sign, tuple(others), tick)
 
     def resume(self) -> tuple[ElementBatch, RoutedBatch]:
-        """The step that has stopped: the scans that are done have their deltas."""
+        """The step that has stopped: the sources that are done have their deltas."""
         words, shared = self._words.tolist(), self._shared
         columns = self._columns[: 3 * words[element.TRIPLES]].reshape(3, -1).copy()
         batch = ElementBatch(self._time.copy(), self._stream.copy(), self._first.copy(), *columns)
@@ -236,18 +154,16 @@ class StepProgram:
             self._number.copy(),
         )
         routed = shared.resume(batch, step)
-        for each, delta in zip(self._scans, self._scanned[: max(self._reached - _ROUTED, 0)], strict=False):
-            each.take_made(routed, Delta(*delta.taken(len(delta))))
+        done = self._reached - _ROUTED
+        for part in self._parts[: max(done, 0)]:
+            part.hand_over(routed)
+        if done >= 0:
+            self._parts[done].hand_over_begun(routed)
         return batch, routed
 
 
-def program_of(
-    scans: Sequence[object], root: object, output: object, shared: SharedScans, dictionary: Dictionary
-) -> StepProgram | None:
+def program_of(root: DeltaSource, output: object, shared: SharedScans, dictionary: Dictionary) -> StepProgram | None:
     """The program of a dataflow that is alone on its scans; None if some part of it has no entry."""
-    if os.environ.get(CALLS) == "calls" or not shared.is_plain or type(output) is not Changes:
+    if os.environ.get(CALLS) == "calls" or not shared.is_plain or type(output) is not Changes or not has_entries(root):
         return None
-    found = [each for each in scans if isinstance(each, WindowScan) and each.is_plain]
-    if len(found) < len(scans) or [*scans] != [root]:
-        return None
-    return StepProgram(found, output, shared, dictionary)
+    return StepProgram(root, output, shared, dictionary)

@@ -20,7 +20,7 @@ RECORDING: Final = "CQELS_RECORD_KERNELS"
 """Environment variable of a recording process: the number of the open file descriptor to which it writes its calls."""
 
 
-_PROGRAMS: Final = "cqels_py.dataflow.step_program"
+_PROGRAMS: Final = "cqels_py.dataflow.program_builder"
 """The module that makes programs."""
 
 

@@ -121,7 +121,7 @@ class MultiwayJoin:
         self.layout = layout_of(inputs, expires_fifo, maybe_unbound)
         self.state = JoinState(self.layout, rings_of_ids=True)
         # A number is passed to a kernel faster than a bool.
-        self._retract, self._all_known = int(retract), int(self.state.all_known)
+        self.retract, self._all_known = int(retract), int(self.state.all_known)
         self._widths = [len(variables) for variables in inputs]
         self._find_sources(inputs, output, maybe_unbound)
 
@@ -140,7 +140,7 @@ class MultiwayJoin:
         of_output = np.array([sum(1 << p for p in ports) for ports in having], np.int64)
         own = [list(v).index(name) if name in v else -1 for v in inputs for name in output]
         layout = self.layout
-        self._asked = ArrayTable(
+        self.asked = ArrayTable(
             out_ports, of_output, np.array(own, np.int64), layout.options, self.state.known, layout.source_first, layout.sources,
             layout.check_first, layout.checks,
         )  # fmt: skip
@@ -166,10 +166,18 @@ class MultiwayJoin:
 
     def _chunks(self, rows: LeafRows, blocks: Blocks | None) -> Iterator[Delta]:
         """Process rows, and deliver each full chunk of results. `blocks`: see `_step`."""
+        self.state.cursor[: ring_index.PROBES] = 0
+        return self._rest(rows, blocks, room_for(len(rows.tick)))
+
+    def resume(self, rows: LeafRows, made: Delta) -> Iterator[Delta]:
+        """Go on with rows of which a star has made the first chunk of results, until it was full."""
+        yield made
+        yield from self._rest(rows, None, OUT_ROWS)
+
+    def _rest(self, rows: LeafRows, blocks: Blocks | None, room: int) -> Iterator[Delta]:
+        """Process rows from the cursor on. `room`: that of the next chunk."""
         state = self.state
-        cursor = state.cursor
-        cursor[: ring_index.PROBES] = 0
-        status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
+        cursor, status = state.cursor, ring_index.OUT_FULL
         while status != ring_index.DONE:
             columns = np.empty((self._width, room), INT64)
             out_tick, out_sign = np.empty(room, INT32), np.empty(room, INT8)
@@ -189,12 +197,12 @@ class MultiwayJoin:
         """Take in rows until the chunk is full, or an array of the state is: returns the status. A star needs no `blocks`."""
         if blocks is None:
             return star_kernel.step(  # type: ignore[no-any-return]
-                rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self._asked.address, columns,
-                tick, sign, self._retract,
+                rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self.asked.address, columns,
+                tick, sign, self.retract,
             )  # fmt: skip
         return kernel.step(  # type: ignore[no-any-return]
-            rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self._asked.address, self._all_known,
-            blocks.address, columns, tick, sign, self._retract,
+            rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self.asked.address, self._all_known,
+            blocks.address, columns, tick, sign, self.retract,
         )  # fmt: skip
 
     @property

@@ -68,18 +68,18 @@ class Project(Stateless):
     """Chooses columns; -1 makes a column of unbound values."""
 
     def __init__(self, columns: Sequence[int]) -> None:
-        self._columns = np.array(columns, np.int64)
-        self._missing = self._columns < 0
+        self.columns = np.array(columns, np.int64)
+        self._missing = self.columns < 0
         self._complete = not self._missing.any()
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         for delta in inputs[0]:
             source = delta.columns
             if self._complete:
-                yield delta.with_columns(source[self._columns])
+                yield delta.with_columns(source[self.columns])
                 continue
-            columns = np.zeros((len(self._columns), len(delta)), np.int64)
-            columns[~self._missing] = source[self._columns[~self._missing]]
+            columns = np.zeros((len(self.columns), len(delta)), np.int64)
+            columns[~self._missing] = source[self.columns[~self._missing]]
             yield delta.with_columns(columns)
 
 

@@ -40,8 +40,8 @@ class SemiAntiJoin:
         self.state = JoinState(self.layout)
         self._widths = [len(variables), len(key)]
         # A number is passed to a kernel faster than a bool.
-        self._exists = int(exists)
-        self._counts_right = all(expires_fifo) and len(key) == 1
+        self.exists = int(exists)
+        self.counts_right = all(expires_fifo) and len(key) == 1
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         for deltas in in_blocks(inputs, self._widths):
@@ -50,11 +50,19 @@ class SemiAntiJoin:
 
     def _kept(self, deltas: Sequence[Delta]) -> Iterator[Delta]:
         """The changes caused by one block."""
+        rows = merged_rows(self.state, deltas)
+        self.state.cursor[: ring_index.PROBES] = 0
+        return self._rest(rows, room_for(len(rows.tick)))
+
+    def resume(self, rows: LeafRows, made: Delta) -> Iterator[Delta]:
+        """Go on with rows of which the kernel has made the first chunk of results, until it was full."""
+        yield made
+        yield from self._rest(rows, OUT_ROWS)
+
+    def _rest(self, rows: LeafRows, room: int) -> Iterator[Delta]:
+        """Take in rows from the cursor on. `room`: that of the next chunk."""
         state = self.state
-        rows = merged_rows(state, deltas)
-        cursor = state.cursor
-        cursor[: ring_index.PROBES] = 0
-        status, room = ring_index.OUT_FULL, room_for(len(rows.tick))
+        cursor, status = state.cursor, ring_index.OUT_FULL
         while status != ring_index.DONE:
             columns = np.empty((self._widths[LEFT], room), INT64)
             out_tick, out_sign = np.empty(room, INT32), np.empty(room, INT8)
@@ -72,12 +80,12 @@ class SemiAntiJoin:
 
     def _step(self, rows: LeafRows, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
         """Take in rows until the chunk is full, or an array of the state is: returns the status."""
-        if self._counts_right:
+        if self.counts_right:
             return kernel.step_counting_right(  # type: ignore[no-any-return]
-                rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self._exists, columns, tick, sign
+                rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self.exists, columns, tick, sign
             )
         return kernel.step(  # type: ignore[no-any-return]
-            rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self._exists, columns, tick, sign
+            rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self.exists, columns, tick, sign
         )
 
     def live_ids(self) -> Iterable[Ids]:
