@@ -17,6 +17,7 @@ from cqels_py.cli import bench_tables
 from cqels_py.cli.failures import FAILED, Exit, say
 from cqels_py.errors import MissingExtra, QueryError, UsageError
 from cqels_py.suites import data, plots, processes, report
+from cqels_py.suites.folder_suite import FolderSuite
 from cqels_py.suites.resize import with_windows_of
 from cqels_py.suites.suite import SUITES, Suite, find, title
 from cqels_py.suites.task import Measured, Task
@@ -54,7 +55,12 @@ def show_list() -> None:
     print("patterns: event patterns (MATCH), beside a kernel by hand and CORE")
 
 
-def suite_of(name: str | None) -> Suite:
+def suite_of(name: str | None, folder: Path | None = None) -> Suite:
+    """The suite of a name, or of a folder. UsageError for neither, both, and what is not there."""
+    if folder is not None:
+        if name is not None:
+            raise UsageError(f"{name} and --suite-dir {folder}: name one of them")
+        return FolderSuite.of(folder)
     if name is None:
         raise UsageError(f"name a suite: {', '.join(suite.name for suite in SUITES)}")
     return find(name, SUITES)

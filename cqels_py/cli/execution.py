@@ -35,6 +35,7 @@ _ABSENT = "absent: static data of {}, taken for empty here; cqels run needs it: 
 def explain(job: Job) -> None:
     """Print the plan."""
     with failures.reported(job.text):
+        from cqels_py.engine.explained import with_prefixes
         from cqels_py.kernels.compiler.prepare import only_when_called
         from cqels_py.sources.static import absent_graphs
 
@@ -47,7 +48,10 @@ def explain(job: Job) -> None:
             dot = query.explain("dot")
             print(dot if job.format == "dot" else _drawn(dot))
             return
-        print(query.explain())
+        if job.format == "json":
+            print(query.explain("json"))
+            return
+        print(with_prefixes(query.explain(), job.text))
         if absent:
             print(_ABSENT.format(" ".join(f"<{iri}>" for iri in absent), absent[0]))
         if job.runner == "spark":

@@ -14,6 +14,8 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from cqels_py.cli.examples import WithExamples
+
 _NEW_OBJECTS = 200_000
 """The number of new Python objects after which the garbage collector looks for cycles."""
 
@@ -116,6 +118,9 @@ def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> No
 class Commands(click.Group):
     """Lists its commands in the order of this file, and reports the signal that ended one."""
 
+    command_class = WithExamples
+    group_class = type
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
@@ -129,7 +134,7 @@ class Commands(click.Group):
             raise interrupted(error) from None
 
 
-@click.group(cls=Commands, context_settings={"show_default": True})
+@click.group(cls=Commands, context_settings={"show_default": True, "help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,
@@ -384,9 +389,9 @@ def run_command(
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(("text", "dot", "svg")),
+    type=click.Choice(("text", "json", "dot", "svg")),
     default="text",
-    help="The plan as text, or a picture of the automata of MATCH (svg needs graphviz).",
+    help="The plan as text or JSON, or a picture of its operators, or of the automata of MATCH (svg needs graphviz).",
 )
 def explain_command(
     *,
@@ -490,6 +495,12 @@ def demo_command(
 @click.option("--triples", metavar="N", type=_COUNT, default=1_000_000, help="Triples in all streams together.")
 @click.option("--data", metavar="DIR", type=_FILE, help="Folder for the streams' files. Default: a temporary one.")
 @click.option(
+    "--suite-dir",
+    metavar="DIR",
+    type=_FILE,
+    help="A suite of one's own instead: DIR has queries (*.rq), streams.json with a file for each stream's IRI, and static.nt.",
+)
+@click.option(
     "--runner",
     type=click.Choice(("local", "spark", "both")),
     default="local",
@@ -518,6 +529,7 @@ def bench_command(
     queries: str | None,
     triples: int,
     data: Path | None,
+    suite_dir: Path | None,
     runner: str,
     partitions: int | None,
     threads: int | None,
@@ -559,7 +571,7 @@ def bench_command(
             return
         check_partitions(runner, partitions)
         check_threads(runner, threads)
-        chosen = bench.suite_of(suite)
+        chosen = bench.suite_of(suite, suite_dir)
         asked = bench.Asked(
             suite=chosen,
             queries=bench.chosen_queries(chosen, queries),

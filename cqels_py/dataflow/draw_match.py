@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cqels_py.dataflow.explain_match import edge_text, event_text, within_text
-from cqels_py.errors import UsageError
 from cqels_py.plan.nodes import MatchRows, Plan
 from cqels_py.plan.traverse import nodes_of
 
 
+def has_automata(plan: Plan) -> bool:
+    """Does the query have MATCH?"""
+    return any(isinstance(node, MatchRows) for node in nodes_of(plan.root))
+
+
 def automata_dot(plan: Plan) -> str:
-    """A directed graph in the DOT language, with a cluster for each MATCH of a query. UsageError where it has none."""
+    """A directed graph in the DOT language, with a cluster for each MATCH of a query."""
     matches = [node for node in nodes_of(plan.root) if isinstance(node, MatchRows)]
-    if not matches:
-        raise UsageError("the query has no MATCH: pictures are of event automata; leave --format out for the plan")
     lines = [
         "digraph automata {",
         "  rankdir=LR;",

@@ -11,11 +11,12 @@ from cqels_py.analysis.memory import MemoryVerdict
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow, explain
-from cqels_py.dataflow.draw_match import automata_dot
+from cqels_py.dataflow.draw_match import automata_dot, has_automata
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.asynchronous import ResultStream, check_no_coroutine, check_plain
 from cqels_py.engine.compile import CompiledQuery
 from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
+from cqels_py.engine.explained import as_dot, as_json
 from cqels_py.engine.live_table import SIGN as SHOWN_SIGN
 from cqels_py.engine.live_table import TIME as SHOWN_TIME
 from cqels_py.engine.live_table import LiveTable, notebook_display
@@ -361,12 +362,16 @@ class Query:
     def explain(self, format: str = "text") -> str:
         """The plan as text: windows, probing, indexes, the state of each operator; and the scope of blank nodes.
 
-        `format` "dot": the automata of its MATCH clauses instead, in the language of graphviz; UsageError where it has none.
+        `format` "json": for programs, an object with the members form, variables, output, streams, windows, memory, warnings and
+        plan (an operator's text, and its inputs). "dot": a picture in the language of graphviz, of the automata of the query's MATCH
+        clauses or, where it has none, of its operators. In both IRIs are names, by the query's prefixes.
         """
-        if format not in ("text", "dot"):
-            raise UsageError(f"format is 'text' or 'dot', not {format!r}")
-        if format == "dot":
+        if format not in ("text", "dot", "json"):
+            raise UsageError(f"format is 'text', 'json' or 'dot', not {format!r}")
+        if format == "dot" and has_automata(self.plan):
             return automata_dot(self.plan)
+        if format != "text":
+            return (as_json if format == "json" else as_dot)(self.compiled, self.explain())
         with self._host._lock:
             notes = "".join(f"  {note}\n" for each in self.plan.event_memory for note in each.notes)
             plan = self._explanation if self._dataflow is None else explain(self._dataflow)

@@ -8,7 +8,6 @@ engine reads.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import shutil
 import tempfile
@@ -80,12 +79,8 @@ def prepared(suite: Suite, triples: int, seed: int, folder: Path, tell: Tell = l
 
 def _version(suite: Suite) -> str:
     """Distinguishes the data from those of another form or generator."""
-    file = inspect.getsourcefile(suite.data())  # type: ignore[arg-type]
-    assert file is not None
-    path = Path(file)
-    sources = sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]
     digest = hashlib.sha256(str(_FORM).encode())
-    for source in sources:
+    for source in suite.sources():
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.resources import files
+from pathlib import Path
 from typing import Protocol, cast
 
 import pyarrow as pa
@@ -41,7 +43,7 @@ class Suite:
         """The queries' texts by id: a number ("1" for 01.rq), or a name."""
         found = (entry for entry in (files(self.package) / self.folder).iterdir() if entry.name.endswith(".rq"))
         ordered = sorted(found, key=lambda entry: entry.name)
-        return {_id(entry.name): entry.read_text(encoding="utf-8") for entry in ordered}
+        return {id_of(entry.name): entry.read_text(encoding="utf-8") for entry in ordered}
 
     def chosen(self, ids: Sequence[str]) -> dict[str, str]:
         """The requested queries in the suite's order; all if none is requested. UsageError for an unknown one."""
@@ -55,6 +57,13 @@ class Suite:
 
     def data(self) -> Dataset:
         return cast(Dataset, import_module(self.dataset))
+
+    def sources(self) -> list[Path]:
+        """The files on which its data depend."""
+        file = inspect.getsourcefile(import_module(self.dataset))
+        assert file is not None
+        path = Path(file)
+        return sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]
 
 
 SUITES = (
@@ -90,6 +99,7 @@ def title(text: str) -> str:
     return first.removeprefix("#").strip() if first.startswith("#") else ""
 
 
-def _id(file: str) -> str:
+def id_of(file: str) -> str:
+    """The id of a query's file."""
     name = file.removesuffix(".rq")
     return str(int(name)) if name.isdigit() else name

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
 
+import click
 import pytest
 
+from cqels_py.cli.examples import EXAMPLES
+from cqels_py.cli.main import app
 from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, Finished, row
 
 GOOD_WINDOW = "STREAM <http://ex.org/s> [RANGE 10s] { ?s ?p ?v }"
@@ -27,6 +31,43 @@ def test_help_of_every_command(cqels: Cqels) -> None:
         finished = cqels(command, "--help")
         assert finished.status == 0
         assert f"cqels {command}" in finished.out or "Usage" in finished.out
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_of_the_help_are_commands(name: str) -> None:
+    context, command = click.Context(app, info_name="cqels"), app
+    for part in name.split():
+        assert isinstance(command, click.Group)
+        command = command.commands[part]  # type: ignore[assignment]
+    for line in EXAMPLES[name]:
+        words = shlex.split(line.rpartition("| ")[2].partition(" >")[0])
+        assert words[: 1 + len(name.split())] == ["cqels", *name.split()]
+        # Wrong options and values are errors.
+        command.make_context(name, words[1 + len(name.split()) :], parent=context)
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_help_fits_narrow_and_wide_terminals(columns: str) -> None:
+    for name in ("run", "bench", "checkpoint"):
+        shown = [
+            subprocess.run(
+                [sys.executable, "-m", "cqels_py", name, option], env={**os.environ, "COLUMNS": columns},
+                capture_output=True, text=True, check=True,
+            ).stdout
+            for option in ("-h", "--help")
+        ]  # fmt: skip
+        assert shown[0] == shown[1]
+        options = shown[0].partition("Examples:")[0]
+        assert max(map(len, options.splitlines())) <= max(int(columns), 60)
+
+
+def test_completion_knows_commands_and_options() -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "cqels_py"],
+        env={**os.environ, "_CQELS_COMPLETE": "bash_complete", "COMP_WORDS": "cqels explain --form", "COMP_CWORD": "2"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.stdout.splitlines() == ["plain,--format"]
 
 
 def test_no_query(cqels: Cqels, stream: Path) -> None:
