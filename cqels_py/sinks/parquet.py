@@ -1,6 +1,6 @@
-"""Results as Parquet files with typed columns: a file is complete after a commit, or when it has its size, and the next one begins.
+"""Results as Parquet files: a file is complete after a commit, or when it has its size, and the next one begins.
 
-A file's metadata has the number of its first result, so that a run that continues writes each result once.
+The metadata of a file says which results it has, so that a run that continues writes each result once.
 """
 
 from __future__ import annotations
@@ -14,21 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import numpy as np
+
 from cqels_py.batches.results import ResultBatch, detached, last_rows
 from cqels_py.connections.location import Location
 from cqels_py.errors import RunError, UsageError
+from cqels_py.formats.construction import Construction
 from cqels_py.sinks.protocol import SinkOpening
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cqels_py.batches.elements import Ids
+    from cqels_py.batches.elements import ElementBatch, Ids
 
 TIME, SIGN = "time", "sign"
 _GROUP_ROWS: Final = 1 << 16
 """Rows that are in memory until they are written as a row group."""
-_FIRST, _RUN = b"cqels.first", b"cqels.run"
-"""Keys of the metadata: the number of the first result, and the run, if it has an id."""
+_FIRST, _LAST, _RUN = b"cqels.first", b"cqels.last", b"cqels.run"
+"""Keys of the metadata: the numbers of the first result and of the last, and the run, if it has an id."""
 
 
 def parquet_sink(location: Location) -> ParquetConnector:
@@ -55,11 +58,7 @@ class ParquetConnector:
 
     def open(self, opening: SinkOpening) -> ParquetSink:
         """Find the last file. UsageError for results that the files cannot hold, RunError for a file that cannot be read."""
-        if opening.form == "CONSTRUCT":
-            raise UsageError(
-                f"{self.shown}: the columns are the variables of SELECT and ASK; write CONSTRUCT to a file such as out.jelly"
-            )
-        if clash := [name for name in (TIME, SIGN) if name in opening.variables]:
+        if opening.form != "CONSTRUCT" and (clash := [name for name in (TIME, SIGN) if name in opening.variables]):
             raise UsageError(
                 f"{self.shown}: the columns time and sign are this sink's own; rename the variable ?{clash[0]}"
             )
@@ -72,14 +71,11 @@ class ParquetSink:
     """Collects results, writes them as row groups, and gives a complete file its name."""
 
     def __init__(self, to: ParquetConnector, opening: SinkOpening) -> None:
-        from cqels_py.formats.typed_columns import TypedShape
-
         self._to = to
         self._opening = opening
-        self._shape = TypedShape.of(opening.variables, TIME, SIGN, None)
-        self._waiting: list[ResultBatch] = []
-        self._rows = 0
+        self._waiting = _Graphs(opening) if opening.form == "CONSTRUCT" else _Solutions(opening)
         self._number = opening.written or 0
+        self._first = self._number + 1
         self._file: _File | None = None
         self._failed = False
         last = _last_number(to.base)
@@ -94,9 +90,11 @@ class ParquetSink:
         new = len(batch) - max(0, min(len(batch), self._held - self._number))
         self._number += len(batch)
         if new:
-            self._waiting.append(detached(last_rows(batch, new)))
-            self._rows += new
-        if self._rows >= _GROUP_ROWS:
+            first = self._number - new + 1
+            if not self._waiting.rows:
+                self._first = first
+            self._waiting.add(last_rows(batch, new), first)
+        if self._waiting.rows >= _GROUP_ROWS:
             # A batch has all results of its ticks.
             self._write()
 
@@ -105,7 +103,7 @@ class ParquetSink:
 
     def commit(self) -> int:
         """Complete the file that has begun. The number of the last result, which the files have now."""
-        if self._rows:
+        if self._waiting.rows:
             self._write()
         self._complete()
         return self._number
@@ -119,13 +117,12 @@ class ParquetSink:
             if self._file is not None:
                 self._file.drop()
                 self._file = None
-            self._waiting, self._rows = [], 0
+            self._waiting.clear()
             self._cleanup.close()
 
     def _ids(self) -> Iterator[Ids]:
         """The terms of the rows in memory, which the dictionary must keep."""
-        for batch in [*self._waiting]:
-            yield from batch.columns
+        yield from self._waiting.live_ids()
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -141,20 +138,18 @@ class ParquetSink:
 
     def _write(self) -> None:
         """Write the rows in memory as a row group."""
-        from cqels_py.formats.typed_columns import typed_table
-
         with self._reported():
-            table, _ = typed_table(self._opening.variables, self._waiting, self._opening.dictionary, self._shape)
+            table = self._waiting.table()
             fitting = None if self._file is None else self._file.fitted(table)
             if fitting is None:
                 # Files whose values are of other types have other columns.
                 self._complete()
-                self._file = _File(self._to, self._next, table, self._number - self._rows + 1, self._opening.run)
+                self._file = _File(self._to, self._next, table, self._first, self._opening.run)
                 self._next += 1
                 fitting = table
             assert self._file is not None
-            self._file.write(fitting)
-            self._waiting, self._rows = [], 0
+            self._file.write(fitting, self._number)
+            self._waiting.clear()
             if self._file.size >= self._to.size:
                 self._complete()
 
@@ -165,6 +160,77 @@ class ParquetSink:
             self._file = None
 
 
+class _Solutions:
+    """Results of SELECT and ASK that wait to be written: a row each, with columns of their values' types."""
+
+    def __init__(self, opening: SinkOpening) -> None:
+        from cqels_py.formats.typed_columns import TypedShape
+
+        self._opening = opening
+        self._shape = TypedShape.of(opening.variables, TIME, SIGN, None)
+        self._batches: list[ResultBatch] = []
+        self.rows = 0
+
+    def add(self, batch: ResultBatch, first: int) -> None:
+        """Results, the first of which has this number."""
+        self._batches.append(detached(batch))
+        self.rows += len(batch)
+
+    def table(self) -> pa.Table:
+        from cqels_py.formats.typed_columns import typed_table
+
+        return typed_table(self._opening.variables, self._batches, self._opening.dictionary, self._shape)[0]
+
+    def clear(self) -> None:
+        self._batches, self.rows = [], 0
+
+    def live_ids(self) -> Iterator[Ids]:
+        for batch in [*self._batches]:
+            yield from batch.columns
+
+
+class _Graphs:
+    """Graphs of CONSTRUCT that wait to be written: a row for each triple, in the form in which streams are read."""
+
+    def __init__(self, opening: SinkOpening) -> None:
+        self._dictionary = opening.dictionary
+        self._construction = Construction(opening.template, opening.dictionary)
+        self._graphs: list[tuple[ElementBatch, Ids]] = []
+        self.rows = 0
+
+    def add(self, batch: ResultBatch, first: int) -> None:
+        """Results, the first of which has this number. A graph has that of its own first one."""
+        graphs, places = self._construction.graphs(batch)
+        if len(graphs):
+            self._graphs.append((graphs, first + places))
+            self.rows += len(graphs.subject)
+
+    def table(self) -> pa.Table:
+        import pyarrow as pa
+
+        from cqels_py.formats.rendering import render_terms
+        from cqels_py.formats.typed_columns import INSTANT
+
+        sizes = [np.diff(graphs.first) for graphs, _ in self._graphs]
+        times = np.concatenate(
+            [graphs.time.repeat(size) for (graphs, _), size in zip(self._graphs, sizes, strict=True)]
+        )
+        numbers = np.concatenate([number.repeat(size) for (_, number), size in zip(self._graphs, sizes, strict=True)])
+        names = pa.array([f"<urn:cqels:result:{number}>" for number in numbers.tolist()], pa.large_string())
+        terms = {
+            name: render_terms(np.concatenate([getattr(graphs, name) for graphs, _ in self._graphs]), self._dictionary)
+            for name in ("subject", "predicate", "object")
+        }
+        return pa.table({TIME: pa.array(times, INSTANT), **terms, "graph": names})
+
+    def clear(self) -> None:
+        self._graphs, self.rows = [], 0
+
+    def live_ids(self) -> Iterator[Ids]:
+        for graphs, _ in [*self._graphs]:
+            yield from graphs.live_ids()
+
+
 class _File:
     """A file that is not complete: its name begins with a point. One process at a time writes it."""
 
@@ -172,6 +238,7 @@ class _File:
         import pyarrow.parquet as pq
 
         self._shown = to.shown
+        self._last = first
         self._path = _path(to.base, number)
         self._unfinished = self._path.with_name(f".{self._path.name}")
         metadata = {_FIRST: str(first).encode(), **({} if run is None else {_RUN: run.encode()})}
@@ -206,12 +273,14 @@ class _File:
             columns.append(column)
         return pa.table(columns, schema=self._schema)
 
-    def write(self, table: pa.Table) -> None:
-        """Write a row group."""
+    def write(self, table: pa.Table, last: int) -> None:
+        """Write a row group, up to the result with the number `last`."""
         self._writer.write_table(table, row_group_size=max(1, len(table)))
+        self._last = last
 
     def publish(self) -> None:
         """Complete the file, make it durable, and give it its name. RunError if another run has made a file of this name."""
+        self._writer.add_key_value_metadata({_LAST: str(self._last).encode()})
         self._writer.close()
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -273,4 +342,6 @@ def _content(to: ParquetConnector, number: int) -> tuple[int | None, str | None]
     if _FIRST not in found:
         return None, None
     run = found.get(_RUN)
-    return int(found[_FIRST]) + metadata.num_rows - 1, None if run is None else run.decode()
+    # Files of earlier versions do not have it.
+    last = int(found.get(_LAST, int(found[_FIRST]) + metadata.num_rows - 1))
+    return last, None if run is None else run.decode()

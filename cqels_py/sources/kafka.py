@@ -111,7 +111,7 @@ class KafkaSource:
         self._look_at = time.monotonic() + _LOOK_EVERY
         self._consumer = self._cluster.client("Consumer", self._settings())
         try:
-            self._merge = PartitionMerge(self._begin(), connector.idle, time.monotonic)
+            self._merge = PartitionMerge(self._begin(), connector.idle, time.monotonic, is_logged=opening.continues)
         except CqelsError:
             self._consumer.close()
             raise

@@ -162,13 +162,17 @@ def position_behind(
 class PartitionMerge:
     """Returns the elements of partitions in one order of time. `returned`: those of the last `take`, of several partitions.
 
-    `idle`: after so many silent seconds of the `clock`, a partition no longer holds up others.
+    `idle`: after so many silent seconds of the `clock`, a partition no longer holds up others. `is_logged`: somebody keeps what was
+    returned; otherwise `returned` is None.
     """
 
-    def __init__(self, partitions: Sequence[Partition], idle: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, partitions: Sequence[Partition], idle: float, clock: Callable[[], float], *, is_logged: bool = True
+    ) -> None:
         self.partitions = {each.number: each for each in partitions}
         self._idle = idle
         self._clock = clock
+        self._is_logged = is_logged
         self.returned: Returned | None = None
 
     @property
@@ -196,11 +200,12 @@ class PartitionMerge:
         now = self._clock()
         frontiers = [each.greatest for each in self.partitions.values() if not self._is_silent(each, now)]
         frontier = min(frontiers) if frontiers and len(self.partitions) > 1 else None
-        before = self.position()
+        before = self.position() if self._is_logged else ()
         taken = [(number, *each.take(frontier)) for number, each in self.partitions.items()]
         order = np.argsort(np.concatenate([keys for _, _, keys in taken]), kind="stable")
-        numbers = np.repeat([number for number, _, _ in taken], [len(keys) for _, _, keys in taken])
-        self.returned = Returned(before, numbers[order].tolist()) if len(taken) > 1 else None
+        if self._is_logged:
+            numbers = np.repeat([number for number, _, _ in taken], [len(keys) for _, _, keys in taken])
+            self.returned = Returned(before, numbers[order].tolist()) if len(taken) > 1 else None
         batches = [batch for _, batch, _ in taken if len(batch)]
         return (
             take_elements(concatenate_elements(batches), order) if len(batches) > 1 else concatenate_elements(batches)

@@ -197,12 +197,12 @@ def test_elements_of_one_time_in_several_partitions_are_taken_in_once(seed: int,
         inputs: Any = engine._inputs
         elements = inputs.elements
 
-        def stop(batch: Any, *, read: bool) -> None:
+        def stop(batch: Any, **how: Any) -> None:
             nonlocal left
             left -= 1
             if left < 0:
                 raise Stop
-            elements(batch, read=read)  # noqa: B023
+            elements(batch, **how)  # noqa: B023
 
         inputs.elements = stop
         try:

@@ -217,12 +217,12 @@ def test_an_engine_goes_on_from_its_checkpoint(server: LdesServer, tmp_path: Pat
         inputs: Any = engine._inputs
         taken: Callable[..., None] = inputs.elements
 
-        def stop(batch: Any, *, read: bool) -> None:
+        def stop(batch: Any, **how: Any) -> None:
             nonlocal left
             left -= 1
             if left < 0:
                 raise InterruptedError
-            taken(batch, read=read)  # noqa: B023
+            taken(batch, **how)  # noqa: B023
 
         inputs.elements = stop
         try:
