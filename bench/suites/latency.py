@@ -3,14 +3,16 @@
     python -m bench.suites.latency [--quick] [--rounds N] [--output FOLDER]
 
 from the repository's root. Elements arrive one by one, through `Engine.push` and, each as a table of its own, through
-`Engine.push_batch`, with full windows: for each arrival an older element expires. Printed are the CPU time per push
-(which other processes do not disturb) and percentiles of the wall-clock time, each the median of the rounds, with the
-lowest and the highest p50. bench/results/latency.json has all rounds. `--quick` tests that everything runs; its figures
+`Engine.push_batch`, with full windows: for each arrival an older element expires. "by calls": the kernels of a step are called
+from Python, instead of by one driver (docs/architecture.md). All cases take turns, round by round. Printed are the CPU time per
+push (which other processes hardly disturb) and percentiles of the wall-clock time, each the median of the rounds, with the lowest
+and the highest p50. bench/results/latency.json has all rounds. `--quick` tests that everything runs; its figures
 are meaningless.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import time
@@ -24,8 +26,10 @@ from rich.table import Table
 
 import cqels_py as cqels
 from bench.suites.outcome import add_rounds, folder_of, parser_of, taken_now
+from cqels_py.dataflow.step_program import CALLS
 
 _STREAM = "http://ex.org/{}"
+_BEGIN = 1_700_000_000_000_000
 _APART = 10_000
 """Microseconds of event time between elements."""
 _KEYS = 200
@@ -33,13 +37,17 @@ _KEYS = 200
 _WINDOWS = """STREAM :a [RANGE 10s] { ?k :a ?x }
         STREAM :b [RANGE 10s] { ?k :b ?y }
         STREAM :c [RANGE 10s] { ?k :c ?z }"""
+_OF_A, _OF_B = "STREAM :a [RANGE 1s] { ?k :a ?x }", "STREAM :b [RANGE 1s] { ?k :b ?y }"
 _QUERIES = {
     "pattern with a filter": "SELECT ?k ?x WHERE { STREAM :a [RANGE 10s] { ?k :a ?x } FILTER(?x > 50) }",
+    "join of 2 windows": f"SELECT ?k ?x ?y WHERE {{ {_OF_A} {_OF_B} }}",
+    "OPTIONAL": f"SELECT ?k ?x ?y WHERE {{ {_OF_A} OPTIONAL {{ {_OF_B} }} }}",
     "join of 3 windows, AVG": f"SELECT ?k (AVG(?x) AS ?mean) WHERE {{ {_WINDOWS} }} GROUP BY ?k",
     "join of 3 windows, AVG of its results": f"SELECT ?z (AVG(?x + ?y) AS ?mean) WHERE {{ {_WINDOWS} }} GROUP BY ?z",
 }
 """AVG over values of one window is computed below the join; AVG over values of several windows needs the join's results."""
 
+_BY_CALLS = "push, by calls"
 Element = tuple[str, list[tuple[str, str, str]], int]
 Push = Callable[[], None]
 
@@ -76,8 +84,12 @@ class Runner:
             query.subscribe_batches(lambda batch: self._count(len(batch)), ids=True)
         self._elements = elements(len(query.streams))
         self._way = case.way
+        if case.way == _BY_CALLS:
+            os.environ[CALLS] = "calls"
+        # The driver's program is made after the first tick.
         for push in self.pushes(warm):
             push()
+        os.environ.pop(CALLS, None)
 
     def _count(self, results: int) -> None:
         self.results += results
@@ -85,7 +97,7 @@ class Runner:
     def pushes(self, count: int) -> list[Push]:
         """Calls that push the next elements; their arguments are made in advance."""
         made = (next(self._elements) for _ in range(count))
-        return [self._push(*element) if self._way == "push" else self._push_batch(*element) for element in made]
+        return [self._push(*element) if self._way != "push_batch" else self._push_batch(*element) for element in made]
 
     def _push(self, stream: str, triples: list[tuple[str, str, str]], at: int) -> Push:
         engine = self._engine
@@ -101,7 +113,7 @@ class Runner:
 def elements(streams: int) -> Iterator[Element]:
     """One triple each; the streams alternate."""
     drawn = random.Random(1)
-    names, at = "abc"[:streams], 0
+    names, at = "abc"[:streams], _BEGIN
     while True:
         for name in names:
             at += _APART
@@ -113,27 +125,32 @@ def elements(streams: int) -> Iterator[Element]:
             )
 
 
-def measure(case: Case, *, rounds: int, warm: int) -> None:
-    """Fill in the case's figures."""
-    runner = Runner(case, warm)
+def measure(measured: Sequence[Case], *, rounds: int, warm: int) -> None:
+    """Fill in the cases' figures."""
+    runners = [Runner(case, warm) for case in measured]
     for _ in range(rounds):
-        pushes, taken, now = runner.pushes(case.pushes), [0] * case.pushes, time.perf_counter_ns
-        began = time.process_time_ns()
-        for i, push in enumerate(pushes):
-            start = now()
-            push()
-            taken[i] = now() - start
-        case.cpu.append((time.process_time_ns() - began) / case.pushes / 1000)
-        taken.sort()
-        for figures, part in ((case.p50, 0.5), (case.p99, 0.99), (case.p999, 0.999)):
-            figures.append(taken[int(case.pushes * part)] / 1000)
-    assert runner.results, "nothing came out"
+        for case, runner in zip(measured, runners, strict=True):
+            _round(case, runner)
+    assert all(runner.results for runner in runners), "nothing came out"
+
+
+def _round(case: Case, runner: Runner) -> None:
+    pushes, taken, now = runner.pushes(case.pushes), [0] * case.pushes, time.perf_counter_ns
+    began = time.process_time_ns()
+    for i, push in enumerate(pushes):
+        start = now()
+        push()
+        taken[i] = now() - start
+    case.cpu.append((time.process_time_ns() - began) / case.pushes / 1000)
+    taken.sort()
+    for figures, part in ((case.p50, 0.5), (case.p99, 0.99), (case.p999, 0.999)):
+        figures.append(taken[int(case.pushes * part)] / 1000)
 
 
 def cases(pushes: int) -> list[Case]:
     """Every query with both ways of input, and with results as ids or decoded."""
     found = [Case(query, "push", out, pushes) for query in _QUERIES for out in ("ids", "decoded")]
-    return found + [Case(query, "push_batch", "ids", pushes) for query in _QUERIES]
+    return found + [Case(query, way, "ids", pushes) for way in (_BY_CALLS, "push_batch") for query in _QUERIES]
 
 
 def table(measured: Sequence[Case]) -> Table:
@@ -155,8 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_rounds(parser, "rounds of 5,000 pushes")
     given = parser.parse_args(arguments)
     measured = cases(20 if given.quick else 5_000)
-    for case in measured:
-        measure(case, rounds=1 if given.quick else given.rounds, warm=60 if given.quick else 5_000)
+    measure(measured, rounds=1 if given.quick else given.rounds, warm=60 if given.quick else 5_000)
     Console().print(table(measured))
     figures = {"cases": [asdict(case) | {"pushes_per_second": case.rate} for case in measured]}
     found = taken_now("latency", (__doc__ or "").split("\n\n")[0], figures, quick=given.quick)

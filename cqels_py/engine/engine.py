@@ -57,6 +57,7 @@ from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.objects import element_of_object
 from cqels_py.formats.python_times import Duration, Time, duration
 from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
+from cqels_py.formats.single_row import single_element
 from cqels_py.formats.times import LIKELY_FROM, LIKELY_TO
 from cqels_py.formats.triples import (
     PushedElement,
@@ -743,6 +744,8 @@ class Engine:
         if self._unread.passes_over(stream, self._registry.streams.numbers, table):
             return
         self._flush()
+        if scope is None and read_by is None and self._pushed_row(stream, table):
+            return
         # Other threads can push while subscribers get the results of a small table, but not between the parts of a large one.
         small = getattr(table, "num_rows", MOST_OF_A_TABLE + 1) <= MOST_OF_A_TABLE
         predicate = self._registry.streams.time_predicates.get(stream)
@@ -1052,14 +1055,30 @@ class Engine:
 
     def _pushed_one(self, pushed: PushedElement) -> bool:
         """Process an element as one call. False: nothing has happened, as it has to be done step by step."""
-        if pushed.time is None or pushed.graph is not None or self._ready or self._inputs.keeps:
+        if pushed.time is None or pushed.graph is not None or self._ready:
+            return False
+        if not self._process_one(pushed.stream, pushed.time, pushed.texts):
+            return False
+        self._pushed.clear()
+        return True
+
+    @undisturbed
+    def _pushed_row(self, stream: str, table: ArrowStream) -> bool:
+        """`_pushed_one` for a table, which is refused unless it has one row."""
+        streams = self._registry.streams
+        number = streams.numbers.get(stream)
+        if number is None or stream in streams.time_predicates or self._overfull:
+            return False
+        element = single_element(table)
+        return element is not None and self._process_one(number, *element)
+
+    def _process_one(self, stream: int, time: int, texts: Sequence[bytes]) -> bool:
+        if self._inputs.keeps:
             return False
         with self._steps:
-            if not self._runner.push_one(pushed.stream, pushed.time, pushed.texts, self._elements + 1):
-                return False
-            self._elements += 1
-            self._pushed.clear()
-        return True
+            taken = self._runner.push_one(stream, time, texts, self._elements + 1)
+            self._elements += taken
+        return taken
 
     @undisturbed
     def _process_part(self, batch: ElementBatch, *, deliver: bool = True, read: bool = False) -> None:

@@ -15,6 +15,7 @@ def test_it_measures_every_query_by_both_ways_in(tmp_path: Path) -> None:
     assert {(case["way"], case["subscriber"]) for case in found["figures"]["cases"]} == {
         ("push", "ids"),
         ("push", "decoded"),
+        ("push, by calls", "ids"),
         ("push_batch", "ids"),
     }
     for case in found["figures"]["cases"]:

@@ -365,6 +365,34 @@ def test_batches_between_single_elements(outcomes: list[Outcome], in_mode: Calla
     assert outcomes.count(Outcome.COMPLETE) > 150
 
 
+def test_tables_of_one_row_are_pushed(outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pushed = [(stream, triples[:1], time) for stream, triples, time in readings(120)]
+    kinds = None, pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.string()
+    odd = {11: f"{EX}s3", 13: f"<{EX}ä>"}
+
+    def by_tables() -> list[Any]:
+        engine, found = cqels.Engine(on_error="skip"), list[Any]()
+        query = engine.register(QUERIES["no filter"], changelog=True)
+        query.subscribe(lambda result: found.append((result.time, result.sign, dict(result.bindings))))
+        for number, (stream, triples, time) in enumerate(pushed):
+            table = _table([(odd.get(number, triples[0][0]), *triples[0][1:])], time)
+            if kind := kinds[number % 5]:
+                table = table.set_column(0, "time", table["time"].cast(pa.timestamp("us")).cast(kind))
+            if number % 50 == 49:
+                table = table.set_column(1, "subject", pa.array([None], pa.string()))
+            engine.push_batch(stream, table if number % 2 else table.to_batches()[0])
+        engine.finish()
+        return [*found, engine.statistics]
+
+    in_mode("calls")
+    expected = by_tables()
+    assert not outcomes and len(expected) > 100
+    in_mode("program")
+    assert by_tables() == expected
+    assert 60 < outcomes.count(Outcome.COMPLETE) < 75
+
+
 def _table(triples: Sequence[tuple[str, str, str]], time: int) -> Any:
     pa = pytest.importorskip("pyarrow")
     columns = dict(zip(("subject", "predicate", "object"), map(list, zip(*triples, strict=True)), strict=True))
