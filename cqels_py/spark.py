@@ -62,6 +62,8 @@ def continuous(
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
     lateness: int = 0,
+    clock: str = "events",
+    clock_delay: int = 200_000,
     entailment: str | None = None,
     on_error: str = "stop",
     document: str | Mapping[str, str] | None = None,
@@ -79,16 +81,22 @@ def continuous(
     kept beside the checkpoint: a query that is restarted continues from there, with the same text, static data, partitions and
     lateness. `partitions`: parts of the state, if the query can be partitioned (`stages` and `cqels explain --runner spark` show by
     which variables). `tasks`: how many work on them, if they are fewer; it may change whenever the query is started. `lateness`:
-    microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged.
-    `entailment` "rdfs": the query also sees triples inferred from the classes and properties of the static default graph.
-    `on_error` "skip": a row with an invalid term is left out, counted and logged; "stop": it stops the query. The scope of a blank
-    node's label is its element, unless `document` names another scope (one name, or names by stream): with the same name a label is
-    one node in all frames, micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name contexts.
+    microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged. `clock` "wall": time also
+    goes on without elements, `clock_delay` and `lateness` (microseconds) behind the clock, once a second; the streams then have no
+    backlog, as its elements would be late. `entailment` "rdfs": the query also sees triples inferred from the classes and
+    properties of the static default graph. `on_error` "skip": a row with an invalid term is left out, counted and logged; "stop":
+    it stops the query. The scope of a blank node's label is its element, unless `document` names another scope (one name, or names
+    by stream): with the same name a label is one node in all frames, micro-batches and runs. `contexts`: files by the IRIs under
+    which static data in JSON-LD name contexts.
     """
     from cqels_py.runners.spark.pipeline import application_of, check_frames, transform
 
     if not isinstance(frames, Mapping):
         raise UsageError(f"give data frames by the IRIs of their streams, not {type(frames).__name__}")
+    if clock not in ("events", "wall"):
+        raise UsageError(f"clock is 'events' or 'wall', not {clock!r}")
+    if not _is_number(clock_delay) or clock_delay < 0:
+        raise UsageError(f"clock_delay is 0 or more microseconds, not {clock_delay!r}")
     if tasks is not None and (not _is_number(tasks) or tasks < 1):
         raise UsageError(f"tasks is 1 or more, not {tasks!r}")
     job, plan = prepare(
@@ -108,7 +116,8 @@ def continuous(
     )
     for warning in plan.warnings:
         _LOG.warning("%s", warning)
-    return transform(replace(job, tasks=tasks), numbered(frames, plan))
+    delay = clock_delay + lateness if clock == "wall" else None
+    return transform(replace(job, tasks=tasks), numbered(frames, plan), clock_delay=delay)
 
 
 def parse(
@@ -231,6 +240,31 @@ def session(master: str = "local[*]", options: Mapping[str, str] | None = None) 
     from cqels_py.runners.spark.session import get_session
 
     return get_session(master, options)
+
+
+def warm(
+    query: str,
+    *,
+    session: Session | None = None,
+    partitions: int = 2,
+    changelog: bool = False,
+    tasks: int | None = None,
+) -> dict[str, int]:
+    """Compile what a query needs on the hosts of a cluster, before it is started; returns the number of kernels by host.
+
+    Otherwise the first micro-batch on each host waits for the compiler, up to a minute. `session`: the active one if it is left
+    out. `tasks`: as many as the cluster has cores, so that every host gets one; Spark's default parallelism if it is left out. For
+    images, `cqels compile` compiles everything.
+    """
+    from cqels_py.runners.spark.session import get_session
+    from cqels_py.runners.spark.warming import calls_of_tasks, warm_hosts
+
+    _check_partitions(partitions)
+    plan = compile_query(query, changelog=changelog).plan
+    active = session or get_session()
+    return warm_hosts(
+        active, calls_of_tasks(plan, stages_of(plan, partitions)), tasks or active.sparkContext.defaultParallelism
+    )
 
 
 def numbered(frames: Mapping[str, Frame], plan: Plan) -> dict[int, Frame]:

@@ -315,7 +315,9 @@ def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitS
     from cqels_py.runners.spark.session import require_pyspark, session_for_a_run
 
     require_pyspark()
+    from cqels_py.distribution.stages import stages_of
     from cqels_py.runners.spark.driver import SparkRun
+    from cqels_py.runners.spark.warming import calls_of_tasks, warm_hosts
     from cqels_py.spark import check_new, prepare
 
     if job.state is None:
@@ -323,7 +325,7 @@ def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitS
     else:
         state = job.state
         check_new(state)
-    session = cleanup.enter_context(session_for_a_run(job.master))
+    session = cleanup.enter_context(session_for_a_run(job.master, job.archives))
     work, plan = prepare(
         compiled,
         state=state,
@@ -339,6 +341,10 @@ def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitS
         in_order=True,
         contexts=job.contexts,
     )
+    if job.master is not None and not job.master.startswith("local"):
+        warm_hosts(
+            session, calls_of_tasks(plan, stages_of(plan, max(work.parts))), session.sparkContext.defaultParallelism
+        )
     return SparkRun(
         session, work, plan, batch=job.batch, on_error=job.on_error, report=reports(), blank_nodes=job.blank_nodes,
         contexts=job.contexts, keep_terms=job.format == "table",

@@ -21,7 +21,8 @@ class Job:
     `checkpoint`: the folder of snapshots, one `every` so many microseconds. `until`: the instant to which time goes on at the end.
     `ahead`: microseconds that an element may be later than the one before it. `flush_after`: microseconds without input after which
     one is complete. `clock` "wall": time follows the clock, `clock_delay` microseconds behind. `idle`: microseconds after which
-    others do not wait for a live input. `master`: Spark's URL of a cluster, whose workers keep the `state` in that folder.
+    others do not wait for a live input. `master`: Spark's URL of a cluster, whose workers keep the `state` in that folder, with
+    the Python environment of `archives`.
     """
 
     text: str = ""
@@ -66,6 +67,7 @@ class Job:
     max_state: int | None = None
     master: str | None = None
     state: str | None = None
+    archives: Path | None = None
 
 
 def check_partitions(runner: str, partitions: int | None) -> None:
@@ -74,8 +76,14 @@ def check_partitions(runner: str, partitions: int | None) -> None:
         raise UsageError("--partitions divides the state on Spark (--runner spark); the local runner has one part")
 
 
-def check_cluster(runner: str, master: str | None, state: str | None) -> None:
+def check_cluster(runner: str, master: str | None, state: str | None, archives: Path | None) -> None:
     """UsageError for a cluster without Spark, or without a folder that its workers reach."""
+    if archives is not None and (master is None or master.startswith("local")):
+        raise UsageError("--archives is the environment of a cluster's workers: add --runner spark --master URL")
+    if archives is not None and not archives.name.endswith((".tar.gz", ".tgz")):
+        raise UsageError(
+            f"--archives {archives} is not a .tar.gz: Spark unpacks other archives without the right to execute Python"
+        )
     if runner != "spark" and (master is not None or state is not None):
         raise UsageError("--master and --state are for Spark: add --runner spark")
     if master is not None and not master.startswith("local") and state is None:

@@ -257,6 +257,12 @@ maps = click.option(
     help="An empty folder for the state on a cluster (--master), which all workers reach by the same path or by its URI.",
 )
 @click.option(
+    "--archives",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The environment of the cluster's workers, as venv-pack or conda-pack makes it, with cqels_py. Default: they have it.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(("text", "json")),
     default="text",
@@ -300,6 +306,7 @@ def run_command(
     every: str | None,
     master: str | None,
     state: str | None,
+    archives: Path | None,
     log_format: str,
 ) -> None:
     """Run a query over streams until they end.
@@ -324,7 +331,7 @@ def run_command(
 
     with failures.logged_as(log_format), failures.reported():
         check_partitions(runner, partitions)
-        check_cluster(runner, master, state)
+        check_cluster(runner, master, state, archives)
         check_threads(runner, threads)
         check_rejects(runner, rejects)
         check_metrics(runner, metrics)
@@ -375,6 +382,7 @@ def run_command(
             max_state=None if max_state is None else arguments.size("--max-state", max_state),
             master=master,
             state=state,
+            archives=archives,
         )
         check_urls(runner, job)
         files.check(job)

@@ -114,6 +114,8 @@ def test_a_query_file_that_is_no_text(cqels: Cqels, tmp_path: Path) -> None:
         (["--partitions", "4"], "one part"),
         (["--master", "spark://host:7077"], "--master and --state are for Spark: add --runner spark"),
         (["--state", "s3a://bucket/state"], "--master and --state are for Spark: add --runner spark"),
+        (["--archives", __file__], "environment of a cluster's workers: add --runner spark"),
+        (["--master", "spark://host:7077", "--archives", __file__], "is not a .tar.gz"),
         (["--runner", "spark", "--master", "spark://host:7077"], "needs --state: a folder that all workers reach"),
         (["--threads", "3"], "--threads"),
         (["--threads", "2", "--runner", "spark"], "local runner"),

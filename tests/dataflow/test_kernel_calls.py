@@ -18,7 +18,7 @@ def kernels_of(text: str) -> set[str]:
     return {call.kernel for call in calls_of(compile_query(PREFIX + text).plan)}
 
 
-@pytest.mark.parametrize("cases", ["query", "format"])
+@pytest.mark.parametrize("cases", ["query", "format", "tasks"])
 def test_what_is_compiled_before_a_run_is_all_that_it_calls(cases: str) -> None:
     lines, status = reported_by("-m", f"tests.support.calls_by_{cases}")
     assert status == 0

@@ -223,6 +223,11 @@ class ReadingState:
         self.others.arrive([each.others for each in parts if each.others is not None], self.runner)
         self.runner.push(combine(parts, self.dictionary, in_order=in_order))
         self.others.follow(self.runner, final=final)
+        told = [slice_.until for slice_ in parts if slice_.until is not None]
+        if told:
+            # A step of its own: results are ordered by it.
+            self.results.next_step()
+            self.runner.advance(max(told))
         if final:
             self.results.next_step()
             self.runner.finish()

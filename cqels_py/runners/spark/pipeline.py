@@ -28,11 +28,18 @@ _ELEMENT = "element"
 """A column that differs between elements which follow each other, where the names of graphs do not matter."""
 
 
-def transform(job: Job, frames: Mapping[int, Frame], batch: int | None = None, *, final: bool = False) -> Frame:
+def transform(
+    job: Job,
+    frames: Mapping[int, Frame],
+    batch: int | None = None,
+    *,
+    final: bool = False,
+    clock_delay: int | None = None,
+) -> Frame:
     """Result rows (time, sign, text columns) of rows of streams, by the streams' numbers in the plan.
 
     In a streaming query Spark numbers the micro-batches; otherwise `batch` is the number, and `final` says that it is
-    the last one.
+    the last one. `clock_delay`: time also goes on with the clock, so many microseconds behind it.
     """
 
     integers = frozenset(number for number, frame in frames.items() if _has_integers(frame))
@@ -41,7 +48,10 @@ def transform(job: Job, frames: Mapping[int, Frame], batch: int | None = None, *
         context = _context()
         return stage.route(job, batches, _batch(context, batch), context.partitionId(), integers)
 
-    rows = reduce(lambda one, other: one.unionByName(other), [_rows(job, f, n) for n, f in sorted(frames.items())])
+    parts = [_rows(job, frame, number) for number, frame in sorted(frames.items())]
+    if clock_delay is not None:
+        parts.append(_clock(next(iter(frames.values())), clock_delay))
+    rows = reduce(lambda one, other: one.unionByName(other), parts)
     return answers(job, rows.mapInArrow(route, ROUTED), batch, final=final)
 
 
@@ -113,6 +123,14 @@ def _rows(job: Job, frame: Frame, stream: int) -> Frame:
     graph = F.coalesce(F.col(name), F.lit("")) if name in frame.columns else F.lit("")
     time = F.lit(None).cast("bigint") if inside else _time(frame)
     return frame.select(F.lit(stream).alias("stream"), time.alias("time"), graph.alias("graph"), *_TERMS)
+
+
+def _clock(frame: Frame, delay: int) -> Frame:
+    """A row a second with its time, so that time goes on without elements. Spark gives the same rows to a repeated micro-batch."""
+    seconds = frame.sparkSession.readStream.format("rate").option("rowsPerSecond", 1).load()
+    time = F.unix_micros("timestamp") - delay
+    nothing = [F.lit(None).cast("string").alias(name) for name in ("graph", *_TERMS)]
+    return seconds.select(F.lit(stage.CLOCK).alias("stream"), time.alias("time"), *nothing)
 
 
 def _time(frame: Frame) -> Column:

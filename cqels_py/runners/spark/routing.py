@@ -133,7 +133,8 @@ class PartitionSlice:
     triples, and the texts of hashed terms.
 
     `needed`: triples that any partition gets, each once; `skipped`: malformed rows. Both are counted in one of the
-    partitions, as are `others`, the times (n) of elements that it does not get.
+    partitions, as are `others`, the times (n) of elements that it does not get. `until`: by the clock no element before this instant
+    will come; None: the clock says nothing.
     """
 
     elements: ElementBatch
@@ -143,6 +144,7 @@ class PartitionSlice:
     needed: int = 0
     skipped: int = 0
     others: Ids | None = None
+    until: int | None = None
 
     def pack(self) -> bytes:
         elements: dict[str, Array | None] = {
@@ -154,7 +156,7 @@ class PartitionSlice:
             "offsets": self.offsets,
             _OTHERS: self.others,
         }
-        return packed({**elements, **terms}, {"needed": self.needed, "skipped": self.skipped})
+        return packed({**elements, **terms}, {"needed": self.needed, "skipped": self.skipped, "until": self.until})
 
     @staticmethod
     def unpack(data: bytes) -> PartitionSlice:
@@ -164,8 +166,10 @@ class PartitionSlice:
         return PartitionSlice(ElementBatch(**arrays), ids, texts, offsets, **counts, others=others)
 
 
-def slices(batch: ElementBatch, routing: Routing, dictionary: Dictionary, skipped: int = 0) -> list[PartitionSlice]:
-    """The input of each partition. `skipped`: malformed rows that were left out."""
+def slices(
+    batch: ElementBatch, routing: Routing, dictionary: Dictionary, skipped: int = 0, until: int | None = None
+) -> list[PartitionSlice]:
+    """The input of each partition. `skipped`: malformed rows that were left out; `until`: see `PartitionSlice`."""
     rows, owners = routing.owners(batch)
     element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
     cuts = np.searchsorted(owners, np.arange(routing.parts + 1))
@@ -179,7 +183,7 @@ def slices(batch: ElementBatch, routing: Routing, dictionary: Dictionary, skippe
     if firsts is not None:
         others = np.delete(batch.time, _chosen(batch, element[rows[: cuts[1]]], firsts))
     found[0] = replace(found[0], needed=int(np.count_nonzero(needed)), skipped=skipped, others=others)
-    return found
+    return found if until is None else [replace(each, until=until) for each in found]
 
 
 def texts_of(ids: Ids, dictionary: Dictionary) -> tuple[Ids, npt.NDArray[np.uint8], Ids]:

@@ -43,6 +43,8 @@ rootLogger.appenderRef.none.ref = none
 appender.none.type = Null
 appender.none.name = none
 """
+_UNPACKED = "cqels_environment"
+"""The folder of an archive in the working directory of each executor."""
 _INSTALL = "pip install 'cqels_py[spark]'"
 
 
@@ -66,8 +68,11 @@ def get_session(master: str = "local[*]", options: Mapping[str, str] | None = No
 
 
 @contextmanager
-def session_for_a_run(master: str | None = None) -> Iterator[Session]:
-    """A quiet session, on this machine or on a cluster (`master`), stopped afterwards unless it was active before."""
+def session_for_a_run(master: str | None = None, archive: Path | None = None) -> Iterator[Session]:
+    """A quiet session, on this machine or on a cluster (`master`), stopped afterwards unless it was active before.
+
+    `archive`: an environment of Python, as venv-pack and conda-pack make it, that is sent to the workers and runs there.
+    """
     require_pyspark()
     from pyspark.sql import SparkSession
 
@@ -82,6 +87,10 @@ def session_for_a_run(master: str | None = None) -> Iterator[Session]:
             # Everything is on this machine, whatever its host name resolves to.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         options = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"}
+        if archive is not None:
+            options["spark.archives"] = f"{archive.absolute()}#{_UNPACKED}"
+            os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+            os.environ["PYSPARK_PYTHON"] = f"./{_UNPACKED}/bin/python"
         session = get_session(master or "local[*]", options)
         try:
             yield session

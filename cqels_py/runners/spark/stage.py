@@ -80,15 +80,41 @@ def route(
     scope = (batch % (1 << _BATCH_BITS) << _TASK_BITS | task % (1 << _TASK_BITS)) << _ROW_BITS
     dictionary = Dictionary(strict=True)
     skipped: list[DataError] = []
-    elements = concatenate_elements(list(_elements(job, batches, dictionary, scope, skipped, integers)))
+    rows, until = _without_clock(batches)
+    elements = concatenate_elements(list(_elements(job, rows, dictionary, scope, skipped, integers)))
     if skipped:
         _LOG.warning("micro-batch %d: %d malformed rows skipped, the first: %s", batch, len(skipped), skipped[0])
-    yield routed(job, elements, dictionary, task, len(skipped))
+    yield routed(job, elements, dictionary, task, len(skipped), until)
 
 
-def routed(job: Job, elements: ElementBatch, dictionary: Dictionary, task: int, skipped: int = 0) -> pa.RecordBatch:
-    """A row for each partition, with its input from the elements. `skipped`: malformed rows that were left out."""
-    return routed_rows(task, [each.pack() for each in slices(elements, job.routing, dictionary, skipped)])
+def routed(
+    job: Job,
+    elements: ElementBatch,
+    dictionary: Dictionary,
+    task: int,
+    skipped: int = 0,
+    until: int | None = None,
+) -> pa.RecordBatch:
+    """A row for each partition, with its input from the elements. `skipped`: malformed rows that were left out; `until`: by the
+    clock no element before this instant will come."""
+    return routed_rows(task, [each.pack() for each in slices(elements, job.routing, dictionary, skipped, until)])
+
+
+CLOCK = -1
+"""The stream of rows that only have the time of a clock."""
+
+
+def _without_clock(batches: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], int | None]:
+    """The rows of streams, and the last time of the clock."""
+    rows: list[pa.RecordBatch] = []
+    told: list[int] = []
+    for batch in batches:
+        is_clock = pc.equal(batch.column("stream"), CLOCK)
+        if batch.num_rows and pc.any(is_clock).as_py():
+            told.append(int(pc.max(batch.filter(is_clock).column("time").cast(pa.int64())).as_py()))
+            batch = batch.filter(pc.invert(is_clock))
+        rows.append(batch)
+    return rows, max(told, default=None)
 
 
 def _elements(
