@@ -1,6 +1,7 @@
 """What the docs site has beyond the pages of docs/, as hooks of mkdocs: parts that are made from the code, and links.
 
 * A page gets the commands' help, or the table of functions, where it says `<!-- commands -->` or `<!-- functions -->`.
+* Plots of bench/results that a page shows are files of the site.
 * Links from docs/ to other files of the repository, which are no pages, become texts; links to its Markdown files at the root
   likewise. That the files are there is tested by tests/test_readme.py.
 """
@@ -19,11 +20,21 @@ ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
+def on_files(files: Any, *, config: Any) -> Any:
+    """The plots beside the pages."""
+    from mkdocs.structure.files import File
+
+    for path in sorted((ROOT / "bench" / "results").glob("*.[ps][nv]g")):
+        files.append(File.generated(config, f"plots/{path.name}", abs_src_path=str(path)))
+    return files
+
+
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
     """The text of a page, before it becomes HTML."""
     for mark, make in PARTS.items():
         if mark in markdown:
             markdown = markdown.replace(mark, make())
+    markdown = markdown.replace("](../bench/results/", "](plots/")
     return _LINK.sub(lambda link: _kept(link, page.file.src_uri), markdown)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -78,6 +80,29 @@ def test_the_wheel_is_for_this_platform_and_version(wheel: Path, installed: Run)
     assert version in wheel.name
     assert wheel.name.endswith(f"{machine}.whl")
     assert str(ROOT) not in installed("-c", "import cqels_py; print(cqels_py.__file__)")
+
+
+def test_the_packages_can_be_published(wheel: Path) -> None:
+    built = [wheel, *wheel.parent.glob("*.tar.gz")]
+    checked = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *built], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    with ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = archive.read(name).decode("utf-8")
+    version = re.search(r'^__version__ = "(.*)"$', (ROOT / "cqels_py" / "__init__.py").read_text(), re.MULTILINE)
+    assert version is not None
+    assert f"\nVersion: {version[1]}\n" in metadata
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", metadata) == []
+    assert f"## {version[1]}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_readmes_first_program_runs(installed: Run) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    program = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)[0]
+    expected = re.findall(r"^# (.*)$", program.partition("# prints:\n")[2], re.MULTILINE)
+    assert installed("-c", program).splitlines() == expected
 
 
 @pytest.mark.parametrize(
