@@ -19,6 +19,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
 from cqels_py.formats.contexts import NO_CONTEXTS, Contexts, inlined
+from cqels_py.formats.json_numbers import plain_numbers
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ntriples import TIME_OF_LINE, ElementReader, Reading
 from cqels_py.formats.times import GENERATED_AT
@@ -101,7 +102,7 @@ def _documents(
                 whole = line if context is None else within_context(context, line, source, number)
                 document = inlined(whole, contexts, source, number)
                 parsed = pyoxigraph.parse(document, format=pyoxigraph.RdfFormat.JSON_LD, rename_blank_nodes=rename)
-                quads = list(parsed)
+                quads = list(parsed) if context is None else plain_numbers(list(parsed))
             except DataError as error:
                 malformed(error.about(line.decode()))
             except PARSER_ERRORS as error:

@@ -14,6 +14,7 @@ from cqels_py.connections.location import Options
 from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.contexts import inlined
 from cqels_py.formats.jelly import jelly_documents, require_pyjelly
+from cqels_py.formats.json_numbers import plain_numbers
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ndjson import DocumentReader, within_context
@@ -145,7 +146,8 @@ class MessageDecoder:
                     if isinstance(self._opening.map, MessageContext):
                         body = within_context(self._opening.map.context, body, self._source, number)
                     body = inlined(body, self._opening.contexts, self._source, number)
-                yield number, list(pyoxigraph.parse(body, format=_FORMATS[form]))
+                quads = list(pyoxigraph.parse(body, format=_FORMATS[form]))
+                yield number, plain_numbers(quads) if isinstance(self._opening.map, MessageContext) else quads
             except DataError as error:
                 self._malformed(error.about(body.decode("utf-8", "backslashreplace")))
             except PARSER_ERRORS as error:
