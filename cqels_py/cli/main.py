@@ -709,6 +709,7 @@ _SIZE = click.IntRange(min=1)
 @click.option("--max-subscribers", metavar="N", type=_SIZE, help="The readers of results. [default: 10000]")
 @click.option("--max-state", metavar="MIB", type=_SIZE, help="The state of a query: one with more is stopped.")
 @click.option("--keep", metavar="N", type=_SIZE, help="The results that are kept of each query. [default: 100000]")
+@click.option("--demo", is_flag=True, help="With the flights of 2013 as live streams, and three queries.")
 def serve_command(
     *,
     data: Path | None,
@@ -728,6 +729,7 @@ def serve_command(
     max_subscribers: int | None,
     max_state: int | None,
     keep: int | None,
+    demo: bool,
 ) -> None:
     """Serve streams, queries and results over HTTP, in one process.
 
@@ -757,6 +759,7 @@ def serve_command(
                     "state": max_state and max_state * _MIB,
                     "results": keep,
                 },
+                demo,
             )
         )
 

@@ -6,9 +6,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cqels_py.cli.failures import say
 from cqels_py.errors import MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    from cqels_py.service.service import Service
 
 TOKEN = "CQELS_TOKEN"
 
@@ -27,6 +31,7 @@ class Asked:
     allow_paths: Sequence[Path]
     allow_urls: Sequence[str]
     limits: dict[str, int | None]
+    demo: bool = False
 
 
 def run(asked: Asked) -> None:
@@ -39,7 +44,7 @@ def run(asked: Asked) -> None:
         raise MissingExtra(f"the service needs the package {error.name}: pip install 'cqels_py[service]'") from None
     if (asked.certificate is None) != (asked.key is None):
         raise UsageError("--tls-certificate and --tls-key belong together")
-    data = asked.data or default_folder()
+    data = asked.data or default_folder("cqels-demo" if asked.demo else "cqels")
     serving = Serving(
         data=data,
         host=asked.host,
@@ -51,14 +56,24 @@ def run(asked: Asked) -> None:
         limits=Limits(**{name: value for name, value in asked.limits.items() if value is not None}),
         allowed=Allowed(tuple(asked.allow_paths), tuple(asked.allow_urls)),
     )
-    serve(serving, lambda _: None, lambda address: say(f"serving {data} at {address}"))
+    serve(serving, _demo if asked.demo else _nothing, lambda address: say(f"serving {data} at {address}"))
     say("stopped: everything is kept")
 
 
-def default_folder() -> Path:
+def _nothing(_: Service) -> None:
+    """There is nothing to prepare."""
+
+
+def _demo(service: Service) -> None:
+    from cqels_py.cli.serve_demo import prepare
+
+    prepare(service)
+
+
+def default_folder(name: str) -> Path:
     """Where the service keeps what it has, unless --data says otherwise."""
     base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "cqels"
+    return (Path(base) if base else Path.home() / ".local" / "state") / name
 
 
 def _token(file: Path | None) -> str | None:

@@ -33,6 +33,7 @@ from cqels_py.engine.durable.companion import Companion
 from cqels_py.engine.durable.logged import SYNC
 from cqels_py.engine.durable.opening import opened
 from cqels_py.engine.durable.registration import Registration
+from cqels_py.engine.feeding import Feed, behind_feeds
 from cqels_py.engine.notebooks import html_table
 from cqels_py.engine.options import CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, Options
 from cqels_py.engine.query import Query
@@ -198,6 +199,9 @@ class Engine:
         self._lateness_of: dict[int, int] = {}
         self._declared: dict[str, tuple[int, str]] = {}
         self._once = OnceKeys()
+        # Streams whose feeds have elements that were not read yet, and the positions behind those that were.
+        self._behind: set[int] = set()
+        self._fed: dict[tuple[str, str], object] = {}
         self._runner = LocalRunner(
             self.dictionary,
             options.lateness,
@@ -242,6 +246,7 @@ class Engine:
         self._pending.inputs_kept = self._inputs.sync
         self._reports.left_out = self._inputs.left_out
         self._inputs.begin()
+        self._behind.update(behind_feeds(self))
         self._clocks.keep_time(self)
         use(self)
 
@@ -798,6 +803,20 @@ class Engine:
         self._deliver(deliveries, wrong)
         return taken
 
+    def feed(
+        self,
+        stream: str,
+        url: str,
+        *,
+        map: RowMap | str | Path | None = None,
+        report: Callable[[DataError], None] = lambda _: None,
+    ) -> Feed:
+        """A live source of a stream beside pushes: its `step` takes in what is there. Malformed input is left out, and reported.
+
+        UsageError for a URL that is wrong, MissingExtra for a missing package.
+        """
+        return Feed(self, str(stream), url, None if map is None else read_map(map), report)
+
     @contextmanager
     def exclusively(self) -> Iterator[None]:
         """Inside, calls of other threads wait, and time does not go on: several calls see the same elements."""
@@ -876,7 +895,7 @@ class Engine:
                 # Its sources may have elements of meanwhile.
                 return
             passed, wrong = clock.passed(), self._evaluate()
-            behind: frozenset[int] = frozenset()
+            behind = frozenset(self._behind)
             if merged is not None:
                 merged.advance(passed)
                 behind = merged.behind(passed)
@@ -1095,10 +1114,19 @@ class Engine:
     def _deliver_rest(self, deliveries: Sequence[Delivery]) -> None:
         self._deliver(deliveries)
 
-    def _process(self, batch: ElementBatch, *, read: bool = False, once: Once | None = None) -> None:
+    def _process(
+        self,
+        batch: ElementBatch,
+        *,
+        read: bool = False,
+        once: Once | None = None,
+        fed: tuple[str, str, object] | None = None,
+    ) -> None:
         counters = self._counters
         late, ahead = counters.late, counters.ahead
-        self._inputs.elements(batch, read=read, once=once)
+        self._inputs.elements(batch, read=read, once=once, fed=fed)
+        if fed is not None:
+            self._fed[fed[:2]] = fed[2]
         with self._steps:
             self._runner.push(batch)
         self._tell_dropped(late, ahead)

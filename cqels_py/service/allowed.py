@@ -9,6 +9,10 @@ from urllib.parse import unquote, urlsplit
 
 from cqels_py.service.failures import Forbidden
 
+_FILE_SCHEMES = ("sqlite", "duckdb", "tail", "dir")
+_FILE_OPTION = re.compile(
+    r"[?&#](position|map|context|passfile|service|ssl(?:cert|key|rootcert|crl|crldir))=", re.IGNORECASE
+)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -36,7 +40,13 @@ class Allowed:
 
     def location(self, given: str) -> str:
         """A path, or an address."""
-        if _SCHEME.match(given) and not given.startswith("file:"):
+        if (option := _FILE_OPTION.search(given)) is not None and _SCHEME.match(given):
+            raise Forbidden(f"requests may not use the option {option[1]}=, which names a file of the server")
+        scheme, _, rest = given.partition(":")
+        if scheme in _FILE_SCHEMES:
+            self.path(re.split(r"[?#]", rest)[0])
+            return given
+        if _SCHEME.match(given) and scheme != "file":
             return self.url(given)
         return self.path(given)
 

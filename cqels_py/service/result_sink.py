@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from cqels_py.batches.results import ResultBatch, last_rows
 from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.engine.url_sinks import close_sink
 from cqels_py.service.result_lines import ResultLines
 from cqels_py.service.result_store import ResultStore
+from cqels_py.sinks.protocol import Sink
 
 _LOG = logging.getLogger("cqels_py")
 
@@ -17,15 +20,37 @@ class ResultSink:
     """Writes results to a store; those that it has, of an earlier process, are left out. It never raises.
 
     `base`: the number of the last result of the query's former texts. Results that cannot be written wait in memory, and are written
-    with the next ones.
+    with the next ones. `others`: sinks by URL. One that fails, after it has tried as long as its option `retry` says, gets nothing
+    more until the query is registered anew or the server is started again; `failure` says why.
     """
 
-    def __init__(self, store: ResultStore, lines: ResultLines, base: int) -> None:
+    def __init__(self, store: ResultStore, lines: ResultLines, base: int, others: Sequence[Sink] = ()) -> None:
         self._store = store
         self._lines = lines
         self._base = base
+        self._others = list(others)
+        self.failure: str | None = None
 
     def write(self, batch: ResultBatch) -> None:
+        self._store_results(batch)
+        self._each(lambda sink: sink.write(batch))
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        self._each(close_sink)
+        self._others = []
+
+    def _each(self, call: Callable[[Sink], object]) -> None:
+        for sink in list(self._others):
+            try:
+                call(sink)
+            except Exception as error:
+                # Whatever its library raises.
+                self.failure = f"a sink has failed and gets nothing more: {error}"
+                _LOG.error("%s", self.failure)
+                self._others.remove(sink)
+
+    def _store_results(self, batch: ResultBatch) -> None:
         number = batch.number + self._base
         known = self._store.next - number
         if known < 0:
@@ -44,8 +69,10 @@ class ResultSink:
         except StorageError as error:
             if not told:
                 _LOG.error("%s", error)
+        self._each(lambda sink: sink.flush())
 
     def commit(self) -> None:
         with suppress(StorageError):
             self._store.flush()
             self._store.sync()
+        self._each(lambda sink: sink.commit())

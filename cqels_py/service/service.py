@@ -23,9 +23,11 @@ from cqels_py.engine.documents import Document, Taken
 from cqels_py.engine.durable.companion import Companion
 from cqels_py.engine.durable.logged import BATCH
 from cqels_py.engine.engine import Engine
+from cqels_py.engine.feeding import Feed
 from cqels_py.engine.options import WALL
 from cqels_py.engine.query import Query
 from cqels_py.engine.unread import IGNORE
+from cqels_py.engine.url_sinks import opened_sink
 from cqels_py.errors import CqelsError, RunError, UsageError
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import MessageContext, RowMap, read_map
@@ -33,12 +35,14 @@ from cqels_py.mappings.mapping import Mapping as RowMapping
 from cqels_py.parser import parse
 from cqels_py.service.allowed import Allowed
 from cqels_py.service.definitions import KeptQuery, QueryDefinition, StreamDefinition, checked_name, inline_static
-from cqels_py.service.failures import Conflict, NotFound, ServiceError, TooLarge, TooMany
+from cqels_py.service.failures import Conflict, NotFound, TooLarge, TooMany
 from cqels_py.service.folder import Folder
 from cqels_py.service.limits import Limits
 from cqels_py.service.result_lines import ResultLines
 from cqels_py.service.result_sink import ResultSink
 from cqels_py.service.result_store import ResultStore
+from cqels_py.service.sources import SourceThread
+from cqels_py.sinks.urls import sink_of
 from cqels_py.sources.sparql_protocol import Solution
 from cqels_py.state.named_values import NamedValues
 from cqels_py.suggestions import unknown
@@ -54,6 +58,7 @@ class ServedStream:
     name: str
     definition: StreamDefinition
     map: RowMap | None
+    source: SourceThread | None = None
     elements: int = 0
     requests: int = 0
     refused: int = 0
@@ -80,6 +85,7 @@ class ServedQuery:
     kept: KeptQuery
     store: ResultStore
     query: Query | None = None
+    sink: ResultSink | None = None
     failure: CqelsError | None = None
     subscribers: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -123,17 +129,33 @@ class Service:
 
     def close(self) -> None:
         """Save the state without an end of the streams: another process goes on."""
+        for stream in list(self.streams.values()):
+            if stream.source is not None:
+                stream.source.stop()
         with self._lock:
             try:
                 self.engine.checkpoint()
             except CqelsError as error:
                 _LOG.error("the state was not saved, and follows from the log: %s", error)
             self.engine.close()
+            for served in self.queries.values():
+                if served.sink is not None:
+                    served.sink.close()
 
     def lacking(self) -> list[str]:
         """What is not as it should be; empty if all is."""
         found = [
             f"query {name}: {each.failure}" for name, each in list(self.queries.items()) if each.failure is not None
+        ]
+        found += [
+            f"query {name}: {served.sink.failure}"
+            for name, served in list(self.queries.items())
+            if served.sink is not None and served.sink.failure is not None
+        ]
+        found += [
+            f"stream {name}: {stream.source.failure}"
+            for name, stream in list(self.streams.items())
+            if stream.source is not None and stream.source.failure is not None
         ]
         found += [
             f"query {name}: its results cannot be written"
@@ -162,23 +184,36 @@ class Service:
                     raise Conflict(f"the stream {other.name!r} has the IRI <{definition.iri}> already")
             if known is not None and known.definition.iri != definition.iri:
                 self._check_unread(known)
-            if definition.source is not None:
-                raise ServiceError("source= of a stream is not there yet: POST its elements")
             running = ServedStream(name, definition, self._map_of(definition))
+            feed = self._feed_of(running)
             try:
                 self.engine.declare(definition.iri, lateness=definition.lateness, clock=definition.clock)
             except UsageError as error:
                 raise Conflict(error.message) from None
             self._folder.write(STREAMS, name, definition.plain())
             self.engine.flush()
+            if known is not None and known.source is not None:
+                known.source.stop()
+            running.source = None if feed is None else SourceThread(name, feed)
             self.streams[name] = running
             return known is None
+
+    def _feed_of(self, stream: ServedStream) -> Feed | None:
+        """The source of a stream, before it is read. Forbidden, UsageError, MissingExtra."""
+        source = stream.definition.source
+        if source is None:
+            return None
+        self._allowed.location(source)
+        return self.engine.feed(stream.definition.iri, source, map=stream.map, report=self._report)
 
     def delete_stream(self, name: str) -> None:
         """Remove a stream that no query reads."""
         with self._lock:
-            self._check_unread(self.stream(name))
+            stream = self.stream(name)
+            self._check_unread(stream)
             self._folder.remove(STREAMS, name)
+            if stream.source is not None:
+                stream.source.stop()
             del self.streams[name]
 
     def stream(self, name: str) -> ServedStream:
@@ -198,7 +233,10 @@ class Service:
         readers = [
             each.name for each in self.queries.values() if each.query and stream.definition.iri in each.query.streams
         ]
-        return {**stream.figures(own), "queries": readers}
+        found = {**stream.figures(own), "queries": readers}
+        if stream.source is not None:
+            found["read"] = {"elements": stream.source.elements, "failure": stream.source.failure}
+        return found
 
     def push(self, name: str, body: bytes, format: str, key: str | None) -> Taken:
         """Take in the elements of a body, all or none; they are durable when this returns."""
@@ -296,6 +334,8 @@ class Service:
                 except BaseException:
                     self.engine.unregister(query)
                     raise
+                if running.sink is not None:
+                    running.sink.close()
                 running.query, running.failure = query, None
                 self._committed(kept, running.store.last)
                 self._attach(running)
@@ -327,6 +367,8 @@ class Service:
             if running.query is not None and running.query in self.engine.queries:
                 self.engine.unregister(running.query)
                 self.engine.flush()
+            if running.sink is not None:
+                running.sink.close()
             del self.queries[name]
             self._stores.pop(name, None)
             running.removed = True
@@ -373,6 +415,8 @@ class Service:
         }
         if running.failure is not None:
             found["failure"] = str(running.failure)
+        elif running.sink is not None and running.sink.failure is not None:
+            found["failure"] = running.sink.failure
         if query is not None:
             found |= {
                 "form": query.form,
@@ -394,8 +438,7 @@ class Service:
             self._allowed.location(str(iri))
         for sink in definition.sinks:
             self._allowed.location(sink)
-        if definition.sinks:
-            raise ServiceError("sinks are not there yet: read …/results")
+            sink_of(sink)
 
     def _static_of(self, definition: QueryDefinition) -> list[Any]:
         return [
@@ -419,7 +462,12 @@ class Service:
         query = running.query
         assert query is not None
         lines = ResultLines(self.engine.dictionary, query.form, query.variables, query.template)
-        sink = ResultSink(running.store, lines, running.kept.base)
+        others = [
+            opened_sink(sink_of(url), query.plan, self.engine.dictionary, query.refused, query.continued)
+            for url in running.kept.definition.sinks
+        ]
+        sink = ResultSink(running.store, lines, running.kept.base, others)
+        running.sink = sink
         query.write_to(sink)
         sink.flush()
 
@@ -432,17 +480,22 @@ class Service:
 
     def _restore(self) -> None:
         """Streams and queries as the folder has them; what a process that ended had begun is ended, or undone."""
+        feeds: dict[str, Feed | None] = {}
         with self.engine.exclusively():
             for name, plain in self._folder.all(STREAMS):
                 definition = StreamDefinition(**plain)
-                self.streams[name] = ServedStream(name, definition, self._map_of(definition))
+                stream = self.streams[name] = ServedStream(name, definition, self._map_of(definition))
                 self.engine.declare(definition.iri, lateness=definition.lateness, clock=definition.clock)
+                feeds[name] = self._feed_of(stream)
             in_engine = {query.name: query for query in self.engine.queries}
             for name, plain in self._folder.all(QUERIES):
                 self._restore_query(name, KeptQuery.from_plain(plain), in_engine)
             for rest in in_engine.values():
                 self.engine.unregister(rest)
         self.engine.flush()
+        for name, feed in feeds.items():
+            if feed is not None:
+                self.streams[name].source = SourceThread(name, feed)
 
     def _restore_query(self, name: str, kept: KeptQuery, in_engine: dict[str | None, Query]) -> None:
         running = ServedQuery(name, kept, self._store(name))
@@ -464,6 +517,9 @@ class Service:
 
     def _sync_results(self) -> NamedValues:
         """Before a snapshot: what the engine will not make again is durable."""
+        for served in list(self.queries.values()):
+            if served.query is not None:
+                served.query.delivery.commit()
         for store in list(self._stores.values()):
             store.sync()
         return {"json": "{}"}

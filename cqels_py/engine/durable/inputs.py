@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from cqels_py.sources.time_merge import Place
 
 
+Fed = tuple[str, str, object]
+"""The stream of a feed, the URL of its source, and a position."""
+
+
 class Inputs:
     """The inputs of an engine, each told before it is taken in. This class keeps nothing: that of an engine without a checkpoint."""
 
@@ -50,8 +54,10 @@ class Inputs:
     def reached(self, places: Mapping[str, Place]) -> None:
         """The sources of streams have got to these positions, and so many elements behind them."""
 
-    def elements(self, batch: ElementBatch, *, read: bool, once: Once | None = None) -> None:
-        """The elements of a step. `read`: from a source of a run. `once`: the key under which they are taken in."""
+    def elements(self, batch: ElementBatch, *, read: bool, once: Once | None = None, fed: Fed | None = None) -> None:
+        """The elements of a step. `read`: from a source of a run. `once`: the key under which they are taken in. `fed`: where the
+        source of a feed is behind them.
+        """
 
     def declared(self, stream: str, lateness: int, clock: str) -> None:
         """A stream has these options from now on."""

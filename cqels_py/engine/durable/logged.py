@@ -34,7 +34,7 @@ from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.durable.companion import Companion
 from cqels_py.engine.durable.durable_state import DurableState
-from cqels_py.engine.durable.inputs import Inputs
+from cqels_py.engine.durable.inputs import Fed, Inputs
 from cqels_py.engine.durable.joining import Joining
 from cqels_py.engine.durable.records import HEAD, STEPS, Kind, elements_behind, with_plain, with_terms
 from cqels_py.engine.durable.registration import Registration
@@ -176,11 +176,13 @@ class LoggedInputs(Inputs):
             self._append(Kind.PLACES, json.dumps(news).encode())
             self._state.files.places |= news
 
-    def elements(self, batch: ElementBatch, *, read: bool, once: Once | None = None) -> None:
+    def elements(self, batch: ElementBatch, *, read: bool, once: Once | None = None, fed: Fed | None = None) -> None:
         if not self._replaying:
             content = pack_elements(batch, self._engine.dictionary)
             if once is not None:
                 self._append(Kind.ONCE, *with_plain(asdict(once)), *content)
+            elif fed is not None:
+                self._append(Kind.FED, *with_plain({"fed": fed}), *content)
             else:
                 self._append(Kind.READ if read else Kind.ELEMENTS, *content)
             if read:
@@ -248,7 +250,7 @@ class LoggedInputs(Inputs):
                 if (number, place) >= self._log_had:
                     return
                 content = memoryview(record.content)[HEAD.size :]
-                if record.kind == Kind.ONCE:
+                if record.kind in (Kind.ONCE, Kind.FED):
                     yield unpack_elements(elements_behind(content), self._engine.dictionary)
                 elif record.kind in (Kind.ELEMENTS, Kind.READ):
                     yield unpack_elements(content, self._engine.dictionary)

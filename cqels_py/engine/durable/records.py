@@ -45,11 +45,13 @@ class Kind(IntEnum):
     GIVEN_UP = 20
     ONCE = 32
     DECLARE = 33
+    FED = 34
 
 
 STEPS = (
     Kind.ELEMENTS,
     Kind.ONCE,
+    Kind.FED,
     Kind.WAITING,
     Kind.ADVANCE,
     Kind.FINISH,

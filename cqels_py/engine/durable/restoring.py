@@ -66,6 +66,8 @@ class Restoring:
         durable.files = FilesRead(**header["files"])
         for once in header.get("once", ()):
             engine._once.add(Once(**once))
+        for stream, url, position in header.get("fed", ()):
+            engine._fed[stream, url] = position
         for stream, (lateness, clock) in header.get("declared", {}).items():
             engine._declare(stream, lateness, clock)
         seen: set[int] = set()
@@ -137,6 +139,11 @@ class Restoring:
                 engine._once.add(Once(**head_of(content)))
                 once = unpack_elements(elements_behind(content), engine.dictionary)
                 self._step(lambda: engine._runner.push(once))
+            case Kind.FED:
+                stream, url, position = head_of(content)["fed"]
+                engine._fed[stream, url] = position
+                fed = unpack_elements(elements_behind(content), engine.dictionary)
+                self._step(lambda: engine._runner.push(fed))
             case Kind.DECLARE:
                 engine._declare(*json.loads(bytes(content)))
             case Kind.WAITING:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from cqels_py.batches.results import ResultBatch
+from cqels_py.engine.feeding import plain
 from cqels_py.runners.chaining import ConstructedStream
 from cqels_py.state.named_values import NamedValues, values_of
 
@@ -49,6 +50,7 @@ def state_of(
         "files": asdict(durable.files),
         "once": engine._once.plain(),
         "declared": engine._declared,
+        "fed": plain(engine._fed),
         "rejects": engine._rejects.sync(),
         "connections": [[queries.index(query), stream] for query, stream in durable.connections],
     }

@@ -58,7 +58,7 @@ def summary(folder: Path) -> Summary:
         content = memoryview(record.content)[HEAD.size :]
         if record.kind in (Kind.ELEMENTS, Kind.READ):
             elements += count_of(content)
-        elif record.kind == Kind.ONCE:
+        elif record.kind in (Kind.ONCE, Kind.FED):
             elements += count_of(elements_behind(content))
         elif record.kind == Kind.REGISTER:
             queries[head_of(content)["given"]["key"]] = 0

@@ -1,0 +1,121 @@
+"""A source that does not end, polled between the calls of other threads: its elements are logged with the position behind them.
+
+A run (`source_run`) has the engine for itself; feeds leave it to pushes and to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cqels_py.engine.rejects import MALFORMED
+from cqels_py.engine.stream_opening import opening_of
+from cqels_py.errors import DataError
+from cqels_py.mappings.context import RowMap
+from cqels_py.sources.protocol import Source
+from cqels_py.sources.urls import source_of
+
+if TYPE_CHECKING:
+    from cqels_py.engine.engine import Engine
+
+_NO_WAITING = 0.001
+"""Seconds for which a poll may wait: other calls wait for it."""
+
+
+class Feed:
+    """The source of a stream, by its URL. `step` takes what it has; nothing is read while no query reads the stream.
+
+    `report` gets malformed input, which is left out. While elements are behind, time does not follow the clock for queries that
+    read the stream: they are not late. With a checkpoint a source that can begin at a position goes on behind the elements that
+    were logged.
+    """
+
+    def __init__(
+        self, engine: Engine, stream: str, url: str, map: RowMap | None, report: Callable[[DataError], None]
+    ) -> None:
+        self._engine = engine
+        self._stream = stream
+        self._url = url
+        self._connector = source_of(url)
+        self._map = map
+        self._report = report
+        self._source: Source | None = None
+        self.elements = 0
+        """Taken in by this process."""
+
+    def step(self) -> int | None:
+        """Take in what is there; how many elements that were, None after the end. Errors are those of the source and the engine."""
+        engine = self._engine
+        with engine._turn:
+            engine._check_room()
+            streams = engine._registry.streams
+            if self._stream not in streams.numbers:
+                self._close()
+                return 0
+            number = streams.numbers[self._stream]
+            if self._source is None:
+                engine._behind.add(number)
+                self._source = self._opened()
+            wrong = engine._evaluate()
+            batch = self._source.poll()
+            if batch is None:
+                engine._behind.discard(number)
+                return None
+            position = self._source.position()
+            if len(batch):
+                engine._behind.add(number)
+                with engine.dictionary.holding(batch.live_ids):
+                    engine._process(batch, once=None, fed=(self._stream, self._url, position))
+            elif not getattr(self._source, "behind", False):
+                engine._behind.discard(number)
+            deliveries = engine._pending.take()
+        engine._deliver(deliveries, wrong)
+        # They are logged, and durable.
+        self._source.commit(position)
+        self.elements += len(batch)
+        return len(batch)
+
+    def close(self) -> None:
+        """Read nothing more."""
+        with self._engine._turn:
+            self._close()
+
+    def _close(self) -> None:
+        engine, numbers = self._engine, self._engine._registry.streams.numbers
+        engine._behind.discard(numbers.get(self._stream, -1))
+        if self._source is not None:
+            source, self._source = self._source, None
+            with suppress(OSError):
+                source.close()
+
+    def _opened(self) -> Source:
+        engine = self._engine
+        opening = opening_of(
+            engine,
+            self._stream,
+            engine._registry.streams.time_predicates.get(self._stream),
+            self._malformed,
+            self._map,
+            _NO_WAITING,
+        )
+        position = engine._fed.get((self._stream, self._url))
+        return self._connector.open(replace(opening, on_error="skip", position=position))
+
+    def _malformed(self, error: DataError) -> None:
+        self._engine._rejects.left_out(MALFORMED, error)
+        self._report(error)
+
+
+def plain(fed: dict[tuple[str, str], object]) -> list[list[object]]:
+    """The positions of feeds as plain data."""
+    return [[stream, url, position] for (stream, url), position in fed.items()]
+
+
+def behind_feeds(engine: Engine) -> Iterator[int]:
+    """After a restart, the streams whose sources have not been asked yet."""
+    numbers = engine._registry.streams.numbers
+    for stream, _ in engine._fed:
+        if stream in numbers:
+            yield numbers[stream]
