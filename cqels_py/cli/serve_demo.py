@@ -24,6 +24,8 @@ QUERIES = {"delay-by-carrier": True, "strong-wind": False, "bad-weather": False}
 _BETWEEN = 0.25
 """Seconds between two bodies."""
 _SECOND = 1_000_000
+_LATENESS = 3600 * _SECOND
+"""One stream is sent behind the other: half an hour, which is the time between two bodies."""
 
 
 def prepare(service: Service) -> None:
@@ -32,7 +34,7 @@ def prepare(service: Service) -> None:
     streams = scenario.dataset().streams(None)
     names = {iri.rpartition("/")[2]: iri for iri in streams}
     for name, iri in names.items():
-        service.put_stream(name, StreamDefinition(iri, clock=EVENTS))
+        service.put_stream(name, StreamDefinition(iri, lateness=_LATENESS, clock=EVENTS))
     texts = scenario.queries()
     for name, changelog in QUERIES.items():
         service.put_query(name, QueryDefinition(texts[name], changelog=changelog))
