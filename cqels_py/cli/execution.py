@@ -103,6 +103,7 @@ class Execution:
         self._checkpoint: RunCheckpoint | None = None
         self._logged: LoggedRun | None = None
         self._run: QueryRun
+        self._writer: output.Writer
         if job.checkpoint is not None:
             self._checkpoint, self._logged, self._run = _with_checkpoint(job, compiled, wanted, cleanup)
         else:
@@ -114,7 +115,7 @@ class Execution:
         former = self._former
         if connector is not None:
             assert isinstance(self._run, LocalRun)
-            self._writer = output.open_url(connector, self._run.query, self._run.dictionary, cleanup)
+            self._writer = output.open_url(connector, self._run.query, self._run.dictionary, cleanup, job.max_backlog)
         else:
             assert format_ is not None
             self._writer = output.open_writer(
@@ -152,7 +153,8 @@ class Execution:
             self._run.run(sources, time_predicates=times, progress=self._look, threads=threads, **more)
             self._save_end()
         except KeyboardInterrupt:
-            if self._checkpoint is not None or self._logged is not None:
+            # What waits for a sink is made again from the log.
+            if self._checkpoint is not None or (self._logged is not None and self._settled()):
                 # If the engine is in the middle of a step, the last snapshot counts.
                 with suppress(UsageError):
                     self._save()
@@ -207,10 +209,15 @@ class Execution:
         if self._pace is not None:
             self._pace.wait(statistics.event_time)
         checkpoint = self._checkpoint or self._logged
-        if checkpoint is not None and checkpoint.due:
+        if checkpoint is not None and checkpoint.due and self._settled():
             self._save()
-        if self._commits.due():
+        if self._commits.due() and self._settled():
             self._commit()
+
+    def _settled(self) -> bool:
+        """Has the sink all results? While they wait for one that fails, streams are read on, and nothing is committed."""
+        settle = getattr(self._writer, "settle", None)
+        return settle is None or bool(settle())
 
     def _finish(self, statistics: Statistics) -> None:
         self._writer.close(self._progress.line(statistics))

@@ -65,6 +65,7 @@ class Job:
     clock_delay: int = 200_000
     idle: int = 30_000_000
     max_state: int | None = None
+    max_backlog: int | None = None
     master: str | None = None
     state: str | None = None
     archives: Path | None = None
@@ -133,6 +134,12 @@ def check_state(runner: str, most: str | None) -> None:
     """UsageError where the runner does not limit the state."""
     if runner == "spark" and most is not None:
         raise UsageError("--max-state is for the local runner; on Spark limit the memory of the executors")
+
+
+def check_backlog(runner: str, sink: str | None, most: str | None) -> None:
+    """UsageError where no results can wait for a sink."""
+    if most is not None and (runner == "spark" or sink is None):
+        raise UsageError("--max-backlog is for an output by URL, and the local runner: leave it out")
 
 
 def check_clock(runner: str, clock: str) -> None:

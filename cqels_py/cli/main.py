@@ -212,6 +212,11 @@ maps = click.option(
     help="Stop the query when its state is larger (500MB, 2GiB).",
 )
 @click.option(
+    "--max-backlog",
+    metavar="SIZE",
+    help="With an output by URL: results that wait on the disk while it is away; with more, streams wait too. Default: 1GiB.",
+)
+@click.option(
     "--max-memory",
     type=click.Choice(("constant", "window")),
     help="Refuse a query whose state may grow beyond a constant, or beyond its windows (see cqels explain).",
@@ -294,6 +299,7 @@ def run_command(
     clock_delay: str,
     idle: str,
     max_state: str | None,
+    max_backlog: str | None,
     limit: int | None,
     stats: bool,
     batch: int | None,
@@ -317,6 +323,7 @@ def run_command(
     from cqels_py.cli.job import (
         Job,
         check_ahead,
+        check_backlog,
         check_clock,
         check_cluster,
         check_maps,
@@ -344,6 +351,8 @@ def run_command(
         late, late_of = arguments.durations("--lateness", lateness)
         mapped = arguments.pairs("--map", maps)
         check_maps(runner, mapped)
+        to = files.output_of(output)
+        check_backlog(runner, to.get("sink"), max_backlog)
         job = Job(
             text=files.query_text(query, text),
             source=None if query is None else str(query),
@@ -351,7 +360,7 @@ def run_command(
             static=arguments.static_of(static),
             static_graphs=arguments.pairs("--static-graph", static_graphs),
             format=format_,
-            **files.output_of(output),
+            **to,
             changelog=changelog,
             time_predicate=None if time_predicate is None else arguments.iri("--time-predicate", time_predicate),
             lateness=late,
@@ -380,6 +389,7 @@ def run_command(
             clock_delay=arguments.duration("--clock-delay", clock_delay),
             idle=arguments.duration("--idle", idle),
             max_state=None if max_state is None else arguments.size("--max-state", max_state),
+            max_backlog=arguments.size("--max-backlog", max_backlog or "1GiB"),
             master=master,
             state=state,
             archives=archives,

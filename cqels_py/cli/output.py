@@ -135,11 +135,15 @@ def open_writer(
     return writer
 
 
-def open_url(connector: SinkConnector, query: Query, dictionary: Dictionary, cleanup: ExitStack) -> Writer:
-    """A writer to the sink of a connector, which `cleanup` closes."""
+def open_url(
+    connector: SinkConnector, query: Query, dictionary: Dictionary, cleanup: ExitStack, max_backlog: int | None
+) -> UrlWriter:
+    """A writer to the sink of a connector, which `cleanup` closes. `max_backlog`: see `Query.write_to`."""
     from cqels_py.engine.url_sinks import close_sink, opened_sink
 
-    sink = opened_sink(connector, query.plan, dictionary, query.refused, query.continued)
+    sink = opened_sink(
+        connector, query.plan, dictionary, query.refused, query.continued, query.backlog(max_backlog or None)
+    )
     cleanup.callback(close_sink, sink)
     return UrlWriter(sink, _status_line(cleanup))
 
@@ -149,7 +153,13 @@ class UrlWriter:
 
     def __init__(self, sink: Sink, show: Callable[[str], None] | None) -> None:
         self.show = show
+        self._sink = sink
         self.write, self.flush, self.commit = sink.write, sink.flush, sink.commit
+
+    def settle(self) -> bool:
+        """Has the sink all results, as long as it gets on? Otherwise they wait for it, and a commit would, too."""
+        settle = getattr(self._sink, "settle", None)
+        return settle is None or bool(settle())
 
     def close(self, line: str) -> None:
         """The line was shown on a terminal, where nothing stays."""

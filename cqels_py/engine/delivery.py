@@ -79,6 +79,13 @@ class Delivery:
         if sink is not None:
             self._sinks = (*self._sinks, sink)
 
+    def settle(self) -> bool:
+        """Have the sinks all results? Those that get on are waited for; results wait for one that fails, see `BackloggedSink`."""
+        if not self._sinks:
+            return True
+        settled = [getattr(sink, "settle", None) for sink in self._sinks]
+        return not self._batches and all(each() for each in settled if each is not None)
+
     def commit(self) -> None:
         """Wait for another thread that delivers, then commit the sinks."""
         with self.lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -24,7 +25,7 @@ from cqels_py.engine.notebooks import html_table, shortened
 from cqels_py.engine.result import Result, decoded
 from cqels_py.engine.standing import answer_of, as_graph, as_results
 from cqels_py.engine.typed_results import SIGN, TIME, Schema, TypedResults, as_pandas, as_polars
-from cqels_py.engine.url_sinks import Continued, close_sink, opened_sink
+from cqels_py.engine.url_sinks import Backlog, Continued, close_sink, opened_sink
 from cqels_py.engine.waiting import DROP, FAIL, WAIT, WaitingResults
 from cqels_py.errors import RefusedResult, RunError, UsageError
 from cqels_py.formats.scopes import explained
@@ -56,6 +57,9 @@ class QueryHost(Protocol):
 
     @property
     def _waiting_bytes(self) -> int: ...
+
+    @property
+    def queries(self) -> tuple[Query, ...]: ...
 
     def flush(self) -> None: ...
     def _run_of(self, query: Query) -> str | None: ...
@@ -255,7 +259,7 @@ class Query:
         )
         table.begin(draw)
 
-    def write_to(self, sink: Sink | str) -> None:
+    def write_to(self, sink: Sink | str, *, max_backlog: int | None = None) -> None:
         """Write all results to a sink: those that wait now, and all from now on.
 
         A text is the URL of a sink, such as "postgresql://localhost/weather#alerts"; it is closed when the query or its engine is.
@@ -263,10 +267,21 @@ class Query:
         Its exceptions are raised as those of `subscribe`.
         After a restart (see `Engine`, checkpoint) a sink gets the results since the last snapshot again, if it is given before the
         first input; that of a URL which keeps the number of its last result leaves out those that it has.
+
+        `max_backlog`: a sink whose server is away holds nothing up: its results wait, in memory and then on the disk, until it takes
+        them, and it is tried again and again. With more bytes of them a query that is alone in its engine waits with all that it
+        reads; otherwise it is stopped with a RunError, and the others go on. Without it, and for tables and files, which are not
+        tried again after their `retry`, the sink is waited for.
+
+        >>> query.write_to("postgresql://localhost/weather#alerts", max_backlog=1 << 30)  # doctest: +SKIP
         """
         if isinstance(sink, str):
-            sink = opened_sink(sink_of(sink), self.plan, self._host.dictionary, self.refused, self.continued)
+            sink = opened_sink(
+                sink_of(sink), self.plan, self._host.dictionary, self.refused, self.continued, self.backlog(max_backlog)
+            )
             self._opened.append(sink)
+        elif max_backlog is not None:
+            raise UsageError("max_backlog is for sinks by URL: leave it out")
         for method in ("write", "flush", "commit"):
             check_callable(getattr(sink, method, None), f"{method} of a sink", "its arguments")
         # The first one takes those that wait, and each gets them.
@@ -391,6 +406,26 @@ class Query:
         written = kept[0].number - 1 if kept else self.delivery.count
         return Continued(written if self.restored or written else None, run, self.delivery.count)
 
+    def backlog(self, most: int | None) -> Backlog | None:
+        """For a sink that so many bytes of results may wait for; None: it is waited for."""
+        if most is None:
+            return None
+        if whole(most, "max_backlog", "bytes") < 1:
+            raise UsageError(f"max_backlog is 1 or more bytes, not {most}")
+        return Backlog(most, partial(self._is_stopped_beyond, most))
+
+    def _is_stopped_beyond(self, most: int) -> bool:
+        """More bytes of results wait for a sink: stop the query if there are others, which would have to wait with it."""
+        if len(self._host.queries) <= 1:
+            return False
+        self.delivery.fail(
+            RunError(
+                f"{self.plan.title} has been stopped: more than {most:,} bytes of its results wait for a sink that fails "
+                "(max_backlog), and other queries would have to wait with it"
+            )
+        )
+        return True
+
     def refused(self, error: RefusedResult) -> None:
         """A sink's other side refuses a result: it is counted, reported, and one of the rejects."""
         self._host._result_refused(self, error)
@@ -501,10 +536,15 @@ class Query:
         delivery, closed = self.delivery, self.delivery.closed
         try:
             with self._host._pending.here(), delivery.lock:
+                some = False
                 for each in waiting:
+                    some = True
                     callback(each)
                     if delivery.closed is not closed:
                         break
+                if sink is not None and some:
+                    # Before a snapshot from which they would not be made again.
+                    sink.flush()
                 delivery.add_subscriber(subscriber, sink)
         finally:
             self._host._subscribed(delivery)

@@ -192,7 +192,9 @@ class SourceRun:
         try:
             yield
         except BaseException as error:
-            if engine._steps.ended is None and isinstance(error, KeyboardInterrupt):
+            going_on = engine._steps.ended is None and isinstance(error, KeyboardInterrupt)
+            # Sources that can be asked again keep the elements whose results wait for a sink that is away.
+            if going_on and all(query.delivery.settle() for query in engine.queries):
                 engine.commit()
             # With a checkpoint, those that wait still do so when the sources are read again.
             if engine._steps.ended is None and not engine._inputs.keeps:

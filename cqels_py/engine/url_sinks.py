@@ -21,34 +21,49 @@ class Continued:
     made: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many bytes of results may wait. With more `full` is called: True, the query has been stopped; False, its makers wait."""
+
+    most: int
+    full: Callable[[], bool]
+
+
 def opened_sink(
     connector: SinkConnector,
     plan: Plan,
     dictionary: Dictionary,
     report: Callable[[RefusedResult], None],
     continued: Continued,
+    backlog: Backlog | None = None,
 ) -> Sink:
-    """The sink of a connector. UsageError for one that needs retractions, of a query that has none."""
+    """The sink of a connector. `backlog`: results wait for it, up to so many, if it can be tried again.
+
+    UsageError for one that needs retractions, of a query that has none.
+    """
     has_both_signs = plan.output == "CHANGELOG"
     if connector.changelog and not has_both_signs:
         raise UsageError(
             "this sink keeps the answer, for which it needs retractions too: register the query with changelog=True"
         )
-    return connector.open(
-        SinkOpening(
-            dictionary=dictionary,
-            form=plan.form,
-            variables=plan.variables,
-            template=tuple((each.subject, each.predicate, each.object) for each in plan.template),
-            key=answer_key(plan),
-            changelog=has_both_signs,
-            report=report,
-            name=plan.name,
-            written=continued.written,
-            run=continued.run,
-            made=continued.made,
-        )
+    opening = SinkOpening(
+        dictionary=dictionary,
+        form=plan.form,
+        variables=plan.variables,
+        template=tuple((each.subject, each.predicate, each.object) for each in plan.template),
+        key=answer_key(plan),
+        changelog=has_both_signs,
+        report=report,
+        name=plan.name,
+        written=continued.written,
+        run=continued.run,
+        made=continued.made,
     )
+    if backlog is None or not getattr(connector, "can_retry", False):
+        return connector.open(opening)
+    from cqels_py.engine.backlog import BackloggedSink
+
+    return BackloggedSink(connector.open, opening, backlog)
 
 
 def close_sink(sink: object) -> None:

@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.kafka import Cluster, kafka_for, said
@@ -56,6 +56,7 @@ class KafkaSinkConnector:
     patience: float
     changelog: bool = False
     keeps_number: bool = True
+    can_retry: ClassVar[bool] = True
 
     def open(self, opening: SinkOpening) -> KafkaSink:
         """Connect. RunError if the cluster is not there or refuses, UsageError for a variable that the query does not have."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.location import Location
@@ -49,6 +49,7 @@ class MqttSinkConnector:
     retain: bool
     patience: float
     changelog: bool = False
+    can_retry: ClassVar[bool] = True
 
     def open(self, opening: SinkOpening) -> MqttSink:
         """Connect. RunError if the broker is not there or refuses, UsageError for a variable that the query does not have."""

@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.location import Location
@@ -52,6 +52,7 @@ class NatsSinkConnector:
     subject: Template
     patience: float
     changelog: bool = False
+    can_retry: ClassVar[bool] = True
 
     def open(self, opening: SinkOpening) -> NatsSink:
         """Connect. RunError if no server is there or it refuses, UsageError for a variable that the query does not have."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.location import Location
@@ -57,6 +57,7 @@ class PostgresConnector:
     changelog: bool
     patience: float
     keeps_number: bool = True
+    can_retry: ClassVar[bool] = True
 
     def open(self, opening: SinkOpening) -> PostgresSink:
         """Connect, and prepare the table. RunError if the server refuses, UsageError if the table does not fit the query."""

@@ -87,6 +87,8 @@ class SinkConnector(Protocol):
     """An object that can be opened as the sink of a query.
 
     A connector whose sink keeps the number of its last result, and leaves out those that it has, has `keeps_number = True`.
+    One whose sink still has, after RunError of `flush`, all results that it could not pass on, so that `flush` can be called again,
+    has `can_retry = True`: results may wait for it.
     """
 
     @property

@@ -8,7 +8,7 @@ import io
 import logging
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.http import Endpoint, endpoint_of, httpx_for
@@ -48,6 +48,7 @@ class WebhookConnector:
     most: int
     patience: float
     changelog: bool = False
+    can_retry: ClassVar[bool] = True
 
     def open(self, opening: SinkOpening) -> Webhook:
         """Nothing is sent yet. UsageError for a query without solutions."""

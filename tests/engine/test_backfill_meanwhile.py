@@ -22,6 +22,8 @@ from tests.engine.test_parted_sources import Scripted
 
 OTHER = "SELECT ?s { STREAM :a [RANGE 3us] { ?s :p ?o } STREAM :b [RANGE 3us] { ?s :p ?q } }"
 Call = Callable[[], object]
+PATIENCE = 300
+"""Seconds: the first registrations compile kernels."""
 
 
 class Between:
@@ -36,7 +38,7 @@ class Between:
         if self.left:
             thread = threading.Thread(target=self._do, args=(self.left.pop(0),))
             thread.start()
-            thread.join(30)
+            thread.join(PATIENCE)
             assert not thread.is_alive(), "the other thread waits for the registration"
         for each in self._failures:
             raise each
@@ -275,7 +277,7 @@ def test_two_registrations_and_a_checkpoint_come_one_after_the_other(
     Between(monkeypatch, [thread.start for thread in threads])
     register(engine, QUERIES[0], name="one", backfill=past_of((A,), past))
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     assert [query.name for query in engine.queries] == ["one", "two"]
     engine.close()
@@ -298,7 +300,7 @@ def test_threads_that_push_get_their_turns() -> None:
     source = Scripted([[(BASE + at, "x")] for at in range(300)], seen=lambda _: counts.append(len(pushed)))
     later = engine.register(PREFIX + QUERIES[1], backfill={A: source})
     stop.set()
-    thread.join(30)
+    thread.join(PATIENCE)
     assert len(set(counts)) > 5
     engine.finish()
     assert sum(row[1] for row in rows(query)) >= 0

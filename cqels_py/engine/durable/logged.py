@@ -337,6 +337,8 @@ class LoggedInputs(Inputs):
             and self._joining is None
             and not self._saving.busy
             and (time.monotonic() - self._saved_at >= APART or self._log.size > LONGEST * most)
+            # Nor are results that wait for a sink.
+            and all(query.delivery.settle() for query in self._engine.queries)
         )
 
     def _sync_ahead(self) -> None:

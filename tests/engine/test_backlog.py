@@ -1,0 +1,278 @@
+"""Sinks that fail: the results wait, in order, and nothing else does."""
+
+from __future__ import annotations
+
+import logging
+import random
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from cqels_py.batches.results import ResultBatch
+from cqels_py.engine import backlog, spool
+from cqels_py.engine.backlog import BackloggedSink
+from cqels_py.engine.engine import Engine
+from cqels_py.engine.query import Query
+from cqels_py.engine.spool import Spool
+from cqels_py.engine.url_sinks import opened_sink
+from cqels_py.errors import RefusedResult, RunError, UsageError
+from cqels_py.sinks.protocol import Sink, SinkOpening
+
+EX = "http://ex.org/"
+TEXT = f"SELECT ?s ?o {{ STREAM <{EX}a> [RANGE 5us] {{ ?s <{EX}p> ?o }} }}"
+OTHER = f"SELECT ?o {{ STREAM <{EX}a> [RANGE 5us] {{ ?s <{EX}p> ?o }} }}"
+Row = tuple[int, int, str, str]
+
+
+class Away:
+    """A sink, and the other side, which has what was flushed, unless it is away. `held`: by number, also of earlier processes."""
+
+    changelog = False
+    keeps_number = True
+    can_retry = True
+
+    def __init__(self) -> None:
+        self.held: dict[int, Row] = {}
+        self.away = threading.Event()
+        self.tried = 0
+        self.commits = 0
+        self.refuses = False
+        self.opens = True
+
+    def open(self, opening: SinkOpening) -> Sink:
+        if not self.opens:
+            raise RunError("there is nobody")
+        self._opening, self._collected = opening, dict[int, Row]()
+        return self
+
+    def write(self, batch: ResultBatch) -> None:
+        first, second = (self._opening.dictionary.decode(column) for column in batch.columns)
+        rows = zip(batch.time.tolist(), batch.sign.tolist(), first, second, strict=True)
+        for number, row in enumerate(rows, batch.number):
+            if self.refuses and self._opening.report is not None:
+                self._opening.report(RefusedResult("no room for it").about(number, ""))
+            self._collected[number] = row  # type: ignore[assignment]
+
+    def flush(self) -> None:
+        self.tried += 1
+        if self.away.is_set():
+            raise RunError("the other side is away")
+        again = self.held.keys() & self._collected.keys()
+        assert all(self.held[number] == self._collected[number] for number in again)
+        self.held |= self._collected
+        self._collected = {}
+
+    def commit(self) -> None:
+        self.flush()
+        self.commits += 1
+
+
+class Written:
+    """A sink that is no URL."""
+
+    def write(self, batch: ResultBatch) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cqels_py.connections.retry.MOST", 0.01)
+    monkeypatch.setattr(backlog, "FIRST", 0.001)
+
+
+def sink_for(engine: Engine, query: Query, to: Away, most: int = 1 << 20) -> BackloggedSink:
+    sink = opened_sink(to, query.plan, engine.dictionary, query.refused, query.continued, query.backlog(most))
+    assert isinstance(sink, BackloggedSink)
+    query.write_to(sink)
+    return sink
+
+
+def push(engine: Engine, at: int, subject: str = "x") -> None:
+    engine.push(f"{EX}a", [(f"<{EX}{subject}>", f"<{EX}p>", f'"{at}"')], time=at)
+
+
+def rows(query: Query) -> list[Row]:
+    return [(r.time, r.sign, r.bindings["s"].n3(), r.bindings["o"].n3()) for r in query.results()]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_results_come_in_order_however_often_it_fails(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "IN_MEMORY", 2_000)
+    draw = random.Random(seed)
+    engine, to = Engine(), Away()
+    query, same = engine.register(TEXT, changelog=True), engine.register(TEXT, changelog=True)
+    sink = sink_for(engine, query, to)
+    wanted: list[Row] = []
+    for at in range(300):
+        if draw.random() < 0.05:
+            (to.away.clear if to.away.is_set() else to.away.set)()
+        push(engine, at, draw.choice("xyz"))
+        wanted += rows(same)
+    to.away.clear()
+    engine.finish()
+    wanted += rows(same)
+    assert [*to.held] == [*range(1, len(wanted) + 1)]
+    assert [*to.held.values()] == wanted
+    assert to.commits == 1
+    sink.close()
+    assert not sink._thread.is_alive()
+
+
+def test_a_query_that_is_alone_waits_when_too_many_results_do() -> None:
+    engine, to = Engine(), Away()
+    query = engine.register(TEXT)
+    sink_for(engine, query, to, most=2_000)
+    to.away.set()
+    pushed: list[int] = []
+
+    def pushing() -> None:
+        for at in range(200):
+            push(engine, at)
+            pushed.append(at)
+
+    thread = threading.Thread(target=pushing)
+    thread.start()
+    thread.join(1)
+    assert thread.is_alive()
+    assert 3 < len(pushed) < 100
+    to.away.clear()
+    thread.join(30)
+    engine.finish()
+    assert len(to.held) == len(pushed) == 200
+
+
+def test_beside_others_it_is_stopped_and_says_so() -> None:
+    engine, to = Engine(), Away()
+    query, other = engine.register(TEXT, name="one"), engine.register(OTHER)
+    sink_for(engine, query, to, most=2_000)
+    to.away.set()
+    at = 0
+    with pytest.raises(RunError, match=r"bytes of its results wait for a sink that fails \(max_backlog\)"):
+        for at in range(200):
+            push(engine, at)
+    assert engine.queries == (other,)
+    push(engine, at + 1)
+    engine.finish()
+    assert [r.time for r in other.results()][-1] == at + 1
+
+
+def test_what_waits_when_it_is_closed_is_written_if_it_is_taken_and_told_if_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for away in (False, True):
+        engine, to = Engine(), Away()
+        query = engine.register(TEXT)
+        sink = sink_for(engine, query, to)
+        if away:
+            to.away.set()
+        for at in range(20):
+            push(engine, at)
+        with caplog.at_level(logging.WARNING, "cqels_py"):
+            engine.close()
+            sink.close()
+        assert len(to.held) == (0 if away else 20)
+    assert "a sink has not taken 20 results, which are dropped" in caplog.text
+
+
+def test_a_commit_raises_that_the_sink_fails() -> None:
+    engine, to = Engine(), Away()
+    query = engine.register(TEXT)
+    sink = sink_for(engine, query, to)
+    to.away.set()
+    push(engine, 1)
+    assert not sink.settle()
+    with pytest.raises(RunError, match="the other side is away"):
+        engine.commit()
+    to.away.clear()
+    engine.commit()
+    assert sink.settle()
+    assert to.commits >= 1
+
+
+def test_refused_results_are_reported() -> None:
+    reports: list[str] = []
+    engine, to = Engine(report=lambda error: reports.append(str(error))), Away()
+    query = engine.register(TEXT)
+    sink_for(engine, query, to)
+    to.refuses = True
+    push(engine, 1)
+    engine.finish()
+    assert len(reports) == 1
+    assert "no room for it" in reports[0]
+
+
+def test_for_a_sink_that_cannot_be_tried_again_nothing_waits() -> None:
+    engine, to = Engine(), Away()
+    to.can_retry = False
+    query = engine.register(TEXT)
+    assert opened_sink(to, query.plan, engine.dictionary, query.refused, query.continued, query.backlog(9)) is to
+
+
+def test_a_sink_that_cannot_be_opened_says_so_at_once() -> None:
+    engine = Engine()
+    query = engine.register(TEXT)
+    to = Away()
+    to.opens = False
+    with pytest.raises(RunError, match="there is nobody"):
+        sink_for(engine, query, to)
+    with pytest.raises(UsageError, match="max_backlog is 1 or more bytes, not 0"):
+        query.write_to("http://127.0.0.1:1/", max_backlog=0)
+    with pytest.raises(UsageError, match="max_backlog is for sinks by URL"):
+        query.write_to(Written(), max_backlog=1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_snapshot_leaves_waiting_results_behind(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A process that ends while they wait makes them again from its log; the other side gets each result."""
+    from cqels_py.engine.durable import logged
+
+    monkeypatch.setattr(logged, "LEAST", 100)
+    monkeypatch.setattr(logged, "APART", 0.0)
+    draw = random.Random(seed)
+    to, alone = Away(), Engine()
+    same = alone.register(TEXT, changelog=True)
+    folder, at = tmp_path / "0", 0
+    for process in range(4):
+        engine = Engine(checkpoint=folder, durable="off")
+        query = engine.register(TEXT, changelog=True, name="one")
+        sink = sink_for(engine, query, to)
+        (to.away.set if draw.random() < 0.5 and process < 3 else to.away.clear)()
+        for _ in range(draw.randrange(20, 60)):
+            at += 1
+            push(engine, at, "xyz"[at % 3])
+            push(alone, at, "xyz"[at % 3])
+        engine._inputs.sync()
+        if process < 3:
+            # It is killed.
+            shutil.copytree(folder, folder := tmp_path / str(process + 1))
+            to.away.set()
+            sink.close()
+            engine.close()
+        else:
+            engine.checkpoint()
+            engine.close()
+    wanted = rows(same)
+    assert [to.held[number] for number in range(1, len(wanted) + 1)] == wanted
+
+
+def test_spooled_texts_come_in_order_and_the_file_shrinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "IN_MEMORY", 50)
+    draw, waiting, model = random.Random(1), Spool(), list[bytes]()
+    for _ in range(2_000):
+        if draw.random() < 0.5:
+            content = b"x" * draw.randrange(30)
+            waiting.add(content)
+            model.append(content)
+        else:
+            assert waiting.take() == (model.pop(0) if model else None)
+    assert waiting.nbytes >= sum(map(len, model))
+    while model:
+        assert waiting.take() == model.pop(0)
+    assert waiting.nbytes == 0
+    assert waiting.take() is None
+    waiting.close()
