@@ -1,0 +1,212 @@
+"""How fast is `cqels serve`?
+
+    python -m bench.suites.service [--seconds N] [--subscribers N] [--queries N] [--quick]
+
+The load comes from this process, on the same machine. Elements as bodies of N-Quads of 5,000 elements, answered when they are on the
+disk: triples a second. Then single elements at a fixed rate: the time from the begin of a POST to its result at a subscriber (SSE).
+The same with many subscribers: results a second over all. Last, so many queries of ten kinds over one stream: how long their
+registration takes, and elements a second beside ten queries. The disk's own time for a sync is in the figures. Writes
+bench/results/service.json.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from bench.suites.durable import sync_seconds
+from bench.suites.outcome import folder_of, parser_of, taken_now
+from bench.suites.service_kills import start, wait_until_ready
+
+EX = "http://ex.org/"
+PREFIX = f"PREFIX : <{EX}> "
+SECONDS, SUBSCRIBERS, QUERIES = 8.0, 1_000, 1_000
+_IN_A_BODY, _RATE = 5_000, 200
+_DOUBLE = "<http://www.w3.org/2001/XMLSchema#double>"
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Inside, a server of an empty folder; gives its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder.mkdir()
+    process = start(folder / "data", port)
+    base = f"http://127.0.0.1:{port}"
+    try:
+        wait_until_ready(base)
+        httpx.put(f"{base}/streams/s", json={"iri": f"{EX}s"}).raise_for_status()
+        yield base
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def register(client: httpx.Client, name: str, text: str) -> None:
+    kind = {"Content-Type": "application/sparql-query"}
+    client.put(f"/queries/{name}", content=PREFIX + text, headers=kind, timeout=300).raise_for_status()
+
+
+def body(first: int, count: int) -> bytes:
+    """Observations of 50 sensors, each of two triples in a graph."""
+    lines = []
+    for number in range(first, first + count):
+        graph = f"<{EX}g{number}>"
+        lines.append(f"<{EX}o{number}> <{EX}sensor> <{EX}s{number % 50}> {graph} .\n")
+        lines.append(f'<{EX}o{number}> <{EX}value> "{number % 1000}.5"^^{_DOUBLE} {graph} .\n')
+    return "".join(lines).encode()
+
+
+def ingest(base: str, seconds: float) -> dict[str, float]:
+    """Triples a second, with a query over them."""
+    with httpx.Client(base_url=base, timeout=60) as client:
+        register(client, "high", "SELECT ?o ?v { STREAM :s [COUNT 1000] { ?o :value ?v } FILTER(?v > 998) }")
+        bodies = [body(at * _IN_A_BODY, _IN_A_BODY) for at in range(8)]
+        kind = {"Content-Type": "application/n-quads"}
+        client.post("/streams/s", content=bodies[0], headers=kind).raise_for_status()
+        sent, times = 0, []
+        started = time.perf_counter()
+        while time.perf_counter() - started < seconds:
+            begun = time.perf_counter()
+            client.post("/streams/s", content=bodies[sent % len(bodies)], headers=kind).raise_for_status()
+            times.append(time.perf_counter() - begun)
+            sent += 1
+        took = time.perf_counter() - started
+    return {
+        "triples_per_second": round(2 * sent * _IN_A_BODY / took),
+        "post_ms": round(1000 * statistics.median(times), 1),
+    }
+
+
+async def latency(base: str, seconds: float, subscribers: int) -> dict[str, float]:
+    """Milliseconds from a POST to its result at the first subscriber; results a second over all."""
+    seen: dict[str, float] = {}
+    counts = [0]
+    ready = asyncio.Semaphore(0)
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    async with httpx.AsyncClient(base_url=base, timeout=None, limits=limits) as client:
+
+        async def follow(first: bool) -> None:
+            async with client.stream(
+                "GET", "/queries/all/results", headers={"Accept": "text/event-stream"}
+            ) as response:
+                ready.release()
+                async for line in response.aiter_lines():
+                    if line.startswith("data: {"):
+                        counts[0] += 1
+                        if first:
+                            name = line.partition('"value":"')[2].partition('"')[0]
+                            seen[name] = time.perf_counter()
+
+        tasks = [asyncio.create_task(follow(number == 0)) for number in range(subscribers)]
+        for _ in tasks:
+            await ready.acquire()
+        sent: dict[str, float] = {}
+
+        async def post(name: str) -> None:
+            sent[name] = time.perf_counter()
+            line = f'<{EX}{name}> <{EX}n> "{name}" .\n'
+            await client.post("/streams/s", content=line, headers={"Content-Type": "application/n-triples"})
+
+        posts, started = [], time.perf_counter()
+        rate = _RATE if subscribers == 1 else 10
+        for number in range(round(rate * seconds)):
+            await asyncio.sleep(max(0.0, started + number / rate - time.perf_counter()))
+            posts.append(asyncio.create_task(post(f"n{subscribers}-{number}")))
+        await asyncio.gather(*posts)
+        await asyncio.sleep(1.0)
+        took = time.perf_counter() - started - 1.0
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    times = sorted(1000 * (seen[name] - sent[name]) for name in sent if name in seen)
+    return {
+        "elements_per_second": rate,
+        "p50_ms": round(times[len(times) // 2], 1),
+        "p99_ms": round(times[len(times) * 99 // 100], 1),
+        "results_per_second": round(counts[0] / took),
+        "lost": len(sent) - len(times),
+    }
+
+
+def many(base: str, seconds: float, queries: int) -> dict[str, float]:
+    """Seconds for registration, and elements a second, beside ten queries and beside so many."""
+    found: dict[str, float] = {}
+    kind = {"Content-Type": "application/n-quads"}
+    with httpx.Client(base_url=base, timeout=60) as client:
+        for name, first, last in (("ten", 0, 10), ("many", 10, queries)):
+            begun = time.perf_counter()
+            for number in range(first, last):
+                register(client, f"q{number}", _query(number))
+            found[f"registration_s_{name}"] = round(time.perf_counter() - begun, 1)
+            sent, started = 0, time.perf_counter()
+            while time.perf_counter() - started < seconds:
+                client.post("/streams/s", content=body(sent, 200), headers=kind).raise_for_status()
+                sent += 200
+            found[f"elements_per_second_{name}"] = round(sent / (time.perf_counter() - started))
+    return found
+
+
+def _query(number: int) -> str:
+    """Ten kinds, each with constants of its own."""
+    sensor = f"<{EX}s{number % 50}>"
+    return (
+        f"SELECT ?o {{ STREAM :s [COUNT 100] {{ ?o :sensor {sensor} }} }}",
+        f"SELECT ?v {{ STREAM :s [COUNT 100] {{ ?o :sensor {sensor} ; :value ?v }} }}",
+        f"SELECT (COUNT(*) AS ?n) {{ STREAM :s [RANGE 1m] {{ ?o :sensor {sensor} }} }}",
+        f"SELECT (AVG(?v) AS ?a) {{ STREAM :s [RANGE 10s] {{ ?o :sensor {sensor} ; :value ?v }} }}",
+        f"SELECT (MAX(?v) AS ?a) {{ STREAM :s [COUNT 50] {{ ?o :sensor {sensor} ; :value ?v }} }}",
+        f"SELECT DISTINCT ?v {{ STREAM :s [COUNT 50] {{ ?o :sensor {sensor} ; :value ?v }} }}",
+        f"ASK {{ STREAM :s [RANGE 5s] {{ ?o :sensor {sensor} }} }}",
+        f"SELECT ?o {{ STREAM :s [RANGE 5s] {{ ?o :value ?v }} FILTER(?v > {900 + number % 90}) }}",
+        f"CONSTRUCT {{ ?o a :Seen }} {{ STREAM :s [COUNT 10] {{ ?o :sensor {sensor} }} }}",
+        f"SELECT ?o {{ STREAM :s [RANGE 5s STEP 1s] {{ ?o :sensor {sensor} }} }}",
+    )[number % 10]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; returns the exit status."""
+    parser = parser_of("service", __doc__)
+    parser.add_argument("--seconds", type=float, metavar="N", help=f"of each part; default {SECONDS:g}")
+    parser.add_argument("--subscribers", type=int, metavar="N", help=f"default {SUBSCRIBERS:,}")
+    parser.add_argument("--queries", type=int, metavar="N", help=f"default {QUERIES:,}")
+    given = parser.parse_args(arguments)
+    seconds = given.seconds or (1.0 if given.quick else SECONDS)
+    subscribers = given.subscribers or (5 if given.quick else SUBSCRIBERS)
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="cqels-service-") as name:
+        folder = Path(name)
+        figures["sync_ms"] = round(sync_seconds(folder) * 1000, 3)
+        with served(folder / "ingest") as base:
+            figures["ingest"] = ingest(base, seconds)
+        with served(folder / "latency") as base:
+            with httpx.Client(base_url=base) as client:
+                register(client, "all", "SELECT ?n { STREAM :s [COUNT 100] { ?x :n ?n } }")
+            figures["latency"] = asyncio.run(latency(base, seconds, 1))
+            figures["subscribers"] = {"subscribers": subscribers} | asyncio.run(latency(base, seconds, subscribers))
+        with served(folder / "many") as base:
+            figures["queries"] = many(base, seconds, given.queries or (20 if given.quick else QUERIES))
+    path = taken_now("service", (__doc__ or "").split("\n\n")[0], figures, quick=given.quick).write(folder_of(given))
+    for part, found in figures.items():
+        print(f"{part}: {found}")
+    print(f"written to {path}", file=sys.stderr)
+    return 1 if figures["latency"]["lost"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
