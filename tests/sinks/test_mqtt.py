@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from cqels_py.errors import RunError, UsageError
 from cqels_py.sinks.protocol import SinkOpening
 from cqels_py.sinks.urls import sink_of
 from cqels_py.testing import check_sink
+from tests.support.outages import away, waits_until_back
 from tests.support.servers import MqttBroker, needed_module, wait_until
 
 
@@ -100,13 +100,8 @@ def test_a_broker_that_goes_away_and_comes_back(broker: MqttBroker, qos: int) ->
         sink.write(batch(dictionary, [('"k"', f'"{n}"') for n in range(5)]))
         sink.commit()
 
-    writing = threading.Thread(target=write)
-    writing.start()
-    time.sleep(0.3)
-    assert writing.is_alive()
-    broker.start()
-    received = broker.received(f"back/{qos}")
-    writing.join(30)
+    with waits_until_back(broker, write):
+        received = broker.received(f"back/{qos}")
     found = [json.loads(body)["bindings"]["v"]["value"] for _, body in received.wait_for(5)]
     assert found == [str(n) for n in range(5)]
     sink.close()
@@ -116,14 +111,10 @@ def test_a_broker_that_goes_away_and_comes_back(broker: MqttBroker, qos: int) ->
 def test_a_broker_that_stays_away(broker: MqttBroker) -> None:
     dictionary = Dictionary()
     sink = opened(f"{broker.url}/away?retry=300ms", dictionary)
-    broker.stop()
-    try:
+    with away(broker), closing(sink):
         sink.write(batch(dictionary, [('"k"', '"1"')]))
         with pytest.raises(RunError, match=r"the broker's confirmation did not come within 0\.3 s"):
             sink.commit()
-    finally:
-        sink.close()
-        broker.start()
 
 
 def test_what_is_wrong_is_said(broker: MqttBroker) -> None:

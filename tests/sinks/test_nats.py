@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from cqels_py.sinks.protocol import SinkOpening
 from cqels_py.sinks.urls import sink_of
 from cqels_py.testing import check_sink
 from tests.sinks.test_mqtt import batch, opened, shown
+from tests.support.outages import away, waits_until_back
 from tests.support.servers import NatsServer
 
 
@@ -87,13 +87,8 @@ def test_a_server_that_goes_away_and_comes_back(server: NatsServer) -> None:
         sink.write(batch(dictionary, [('"k"', f'"{n}"') for n in range(5)]))
         sink.commit()
 
-    writing = threading.Thread(target=write)
-    writing.start()
-    time.sleep(0.3)
-    assert writing.is_alive()
-    server.start()
-    writing.join(60)
-    assert not writing.is_alive()
+    with waits_until_back(server, write):
+        pass
     sink.close()
     assert sorted(value for _, value in values(server, "BACK")) == [str(n) for n in range(5)]
 
@@ -103,14 +98,10 @@ def test_a_server_that_stays_away(server: NatsServer, monkeypatch: pytest.Monkey
     server.make("AWAY", "away")
     dictionary = Dictionary()
     sink = opened(f"{server.url}/away?retry=300ms", dictionary)
-    server.stop()
-    try:
+    with away(server), closing(sink):
         sink.write(batch(dictionary, [('"k"', '"1"')]))
         with pytest.raises(RunError, match=r"no success within 0\.3 s \(retry=\)"):
             sink.commit()
-    finally:
-        sink.close()
-        server.start()
 
 
 def test_what_is_wrong_is_said(server: NatsServer) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from cqels_py.formats.values import value_of
 from cqels_py.sinks.protocol import Sink, SinkOpening
 from cqels_py.sinks.urls import sink_of
 from cqels_py.testing import check_sink
+from tests.support.outages import away, waits_until_back
 from tests.support.servers import PostgresServer, needed_module
 
 STREAM = "http://example.org/readings"
@@ -175,13 +175,8 @@ def test_a_server_that_goes_away_and_comes_back(
     sink.flush()
     server.stop()
     sink.write(batch(dictionary, [("<http://e/b>", number(2))]))
-    with caplog.at_level(logging.WARNING, "cqels_py"):
-        flushing = threading.Thread(target=sink.flush)
-        flushing.start()
-        time.sleep(0.3)
-        assert flushing.is_alive()
-        server.start()
-        flushing.join(30)
+    with caplog.at_level(logging.WARNING, "cqels_py"), waits_until_back(server, sink.flush):
+        pass
     sink.write(batch(dictionary, [("<http://e/c>", number(3))]))
     assert sink.commit() == 3
     assert execute(server, "SELECT v, _number FROM alerts ORDER BY _number") == [("1", 1), ("2", 2), ("3", 3)]
@@ -195,14 +190,10 @@ def test_a_server_that_goes_away_and_comes_back(
 def test_a_server_that_stays_away(server: PostgresServer, url: str) -> None:
     dictionary = Dictionary()
     sink = sink_of(f"{url}#alerts?retry=500ms").open(opening(dictionary))
-    server.stop()
-    try:
+    with away(server), closing(sink):
         sink.write(batch(dictionary, [("<http://e/a>", number(1))]))
         with pytest.raises(RunError, match=r"no success within 0\.5 s"):
             sink.flush()
-    finally:
-        sink.close()
-        server.start()
 
 
 def test_a_transaction_whose_commit_was_lost_is_not_repeated(
