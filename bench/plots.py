@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.report import Report
+from cqels_py.suites.plot_style import colour
 
 _MARKS = "oDs^vPX*"
 
@@ -27,7 +28,13 @@ def draw(report: Report, path: Path) -> None:
             [rate.fastest - rate.median for _, rate in mine],
         ]
         axes.errorbar(
-            middle, [y for y, _ in mine], xerr=spread, fmt=_MARKS[number % len(_MARKS)], capsize=3, label=name
+            middle,
+            [y for y, _ in mine],
+            xerr=spread,
+            fmt=_MARKS[number % len(_MARKS)],
+            color=colour(number),
+            capsize=3,
+            label=name,
         )
     axes.set_xscale("log")
     axes.set_yticks(range(len(settings)), settings)

@@ -24,8 +24,9 @@ def on_files(files: Any, *, config: Any) -> Any:
     """The plots beside the pages."""
     from mkdocs.structure.files import File
 
-    for path in sorted((ROOT / "bench" / "results").glob("*.[ps][nv]g")):
-        files.append(File.generated(config, f"plots/{path.name}", abs_src_path=str(path)))
+    results = ROOT / "bench" / "results"
+    for path in sorted(results.rglob("*.[ps][nv]g")):
+        files.append(File.generated(config, f"plots/{path.relative_to(results).as_posix()}", abs_src_path=str(path)))
     return files
 
 

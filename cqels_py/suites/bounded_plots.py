@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from cqels_py.errors import RunError
 from cqels_py.suites.bounded_events import Curve, Point
+from cqels_py.suites.plot_style import COLOURS, FORMATS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_FORMATS = ("png", "svg")
-_COLOURS = ("tab:blue", "tab:cyan", "tab:red", "tab:brown", "tab:orange")
 
 
 def draw(curves: Sequence[Curve], where: str, folder: Path) -> list[Path]:
@@ -27,7 +25,7 @@ def draw(curves: Sequence[Curve], where: str, folder: Path) -> list[Path]:
     _paint(memory, curves, "bytes of state", lambda point: None if point.nbytes is None else float(point.nbytes))
     _paint(seconds, curves, "microseconds for each event", lambda point: 1e6 / point.per_second)
     figure.suptitle(f"A join without windows: by counters, and by all rows ({where})", fontsize="small")
-    paths = [folder / f"bounded.{form}" for form in _FORMATS]
+    paths = [folder / f"bounded.{form}" for form in FORMATS]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path in paths:
@@ -39,7 +37,7 @@ def draw(curves: Sequence[Curve], where: str, folder: Path) -> list[Path]:
 
 def _paint(axes: Axes, curves: Sequence[Curve], label: str, value: Callable[[Point], float | None]) -> None:
     """Lines with their names at their ends."""
-    for curve, colour in zip(curves, _COLOURS, strict=False):
+    for curve, colour in zip(curves, COLOURS, strict=False):
         found = [(point.events, height) for point in curve.points if (height := value(point)) is not None]
         if found:
             events, heights = zip(*found, strict=True)

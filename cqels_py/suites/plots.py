@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import log10
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cqels_py.errors import RunError
+from cqels_py.suites.plot_style import Name, colour, dashes, name_ends, new_figure, save
 from cqels_py.suites.report import Report
 from cqels_py.suites.task import Measured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_FORMATS = ("png", "svg")
-_COLOURS = [
-    f"tab:{name}" for name in ("blue", "orange", "green", "red", "purple", "brown", "pink", "gray", "olive", "cyan")
-]
 
 
 def draw(runs: Sequence[Report], folder: Path) -> list[Path]:
@@ -39,25 +36,18 @@ def draw(runs: Sequence[Report], folder: Path) -> list[Path]:
 
 
 def _save(name: str, paint: Callable[[Axes], None], run: Report, folder: Path) -> list[Path]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 5.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    # Thirty lines that can be distinguished.
-    axes.set_prop_cycle(color=_COLOURS * 3, linestyle=["-"] * 10 + ["--"] * 10 + [":"] * 10)
-    paint(axes)
-    axes.set_axisbelow(True)
-    axes.grid(which="major", alpha=0.3)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
+    figure, axes = new_figure(9, 5.5)
     settings = run.settings
     where = f"{run.machine.get('cpu', '')}, {run.date[:10]}"
-    figure.suptitle(f"{settings.suite}, {settings.triples:,} triples, {settings.runner} ({where})", fontsize="small")
-    paths = [folder / f"{settings.suite}-{name}.{form}" for form in _FORMATS]
-    for path in paths:
-        figure.savefig(path, dpi=150)
-    return paths
+    title = f"{settings.suite}, {settings.triples:,} triples, {settings.runner} ({where})"
+    axes.set_title(title, fontsize="small", loc="left", pad=28 if name == "throughput" else 8)
+    axes.grid(which="major", alpha=0.3)
+    paint(axes)
+    return save(figure, folder, f"{settings.suite}-{name}")
+
+
+_LETTER = 4.8
+"""About the width of a small letter, in points."""
 
 
 def _throughput(axes: Axes, runs: Sequence[Report]) -> None:
@@ -66,7 +56,7 @@ def _throughput(axes: Axes, runs: Sequence[Report]) -> None:
     paper = {query.id: query.paper_triples_per_second for query in runs[-1].queries}
     series: list[tuple[str, dict[str, float | None]]] = []
     if any(paper.values()):
-        series.append(("paper (2.13 GHz Xeon of 2010)", paper))
+        series.append(("the paper (2.13 GHz Xeon of 2010)", paper))
     if any(query.peer_triples_per_second for query in runs[-1].queries):
         peer = {query.id: query.peer_triples_per_second for query in reversed(runs[-1].queries)}
         series.append(("re-evaluation with pyoxigraph", peer))
@@ -74,33 +64,63 @@ def _throughput(axes: Axes, runs: Sequence[Report]) -> None:
         for runner in dict.fromkeys(query.runner for query in run.queries):
             rates = {q.id: q.triples_per_second for q in reversed(run.queries) if q.runner == runner}
             series.append((f"this engine{_on(runner)}, {run.date[:16]}", rates))
-    width = 0.8 / len(series)
+    width, offset = 0.8 / len(series), 0.0
     for number, (label, rates) in enumerate(series):
         there = [(place, rate) for place, id_ in enumerate(ids) if (rate := rates.get(id_))]
         left = [place - 0.4 + width * (number + 0.5) for place, _ in there]
-        axes.bar(left, [rate for _, rate in there], width, label=label)
+        axes.bar(left, [rate for _, rate in there], width, color=colour(number))
+        # The names of the kinds of bars, in their colours, above the bars.
+        beside = axes.annotate(
+            label, (0, 1), (offset, 8), xycoords="axes fraction", textcoords="offset points", color=colour(number),
+            fontsize="small", annotation_clip=False,
+        )  # fmt: skip
+        beside.set_in_layout(False)
+        offset += _LETTER * (len(label) + 3)
     axes.set_xticks(range(len(ids)), [_short(id_) for id_ in ids])
     axes.set_yscale("log")
     axes.set_ylabel("triples per second, from files to results")
 
 
+_PERCENTILES = (0, 50, 90, 99, 100)
+_LAST = 99.7
+"""Where the slowest element stands on the axis of percentiles."""
+
+
+def _nines(percentile: float) -> float:
+    """The place of a percentile on an axis on which 90 and 99 are as far apart as 0 and 90."""
+    return -log10(1 - min(percentile, _LAST) / 100)
+
+
 def _latency(axes: Axes, queries: Sequence[Measured]) -> None:
-    for query in queries:
-        if query.latency_quantiles:
-            axes.plot(query.latency_quantiles, range(len(query.latency_quantiles)), label=_label(query))
-    axes.set_xscale("log")
-    axes.set_xlabel("latency in µs (due to rendered), at 80 % of the maximum rate")
-    axes.set_ylabel("percentile of elements")
+    """A line for each query, with dots at p50 and p99."""
+    names = []
+    for number, query in enumerate(each for each in queries if each.latency_quantiles):
+        quantiles = query.latency_quantiles
+        step = 100 / (len(quantiles) - 1)
+        places = [_nines(step * place) for place in range(len(quantiles))]
+        axes.plot(places, quantiles, color=colour(number), linestyle=dashes(number))
+        marked = [round(percentile / step) for percentile in (50, 99)]
+        axes.plot(
+            [places[at] for at in marked], [quantiles[at] for at in marked], "o", color=colour(number), markersize=4
+        )
+        names.append(Name(_label(query), places[-1], quantiles[-1], colour(number)))
+    axes.set_xticks([_nines(each) for each in _PERCENTILES], ["fastest", "p50", "p90", "p99", "slowest"])
+    axes.set_xlabel("percentile of elements")
+    axes.set_yscale("log")
+    axes.set_ylabel("latency in µs, from due to rendered, at 80 % of the maximum rate")
+    _name(axes, names)
 
 
 def _memory(axes: Axes, queries: Sequence[Measured]) -> None:
-    for query in queries:
-        if query.memory:
-            seconds, _, sizes = zip(*query.memory, strict=True)
-            axes.plot(seconds, sizes, marker="." if len(sizes) < 20 else "", label=_label(query))
+    names = []
+    for number, query in enumerate(each for each in queries if each.memory):
+        seconds, _, sizes = zip(*query.memory, strict=True)
+        axes.plot(seconds, sizes, color=colour(number), linestyle=dashes(number), marker="." if len(sizes) < 20 else "")
+        names.append(Name(_label(query), seconds[-1], sizes[-1], colour(number)))
     axes.set_xlabel("seconds")
     axes.set_ylabel("resident memory in MB, interpreter included")
     axes.set_ylim(bottom=0)
+    _name(axes, names)
 
 
 def _windows(axes: Axes, runs: Sequence[Report]) -> None:
@@ -110,14 +130,28 @@ def _windows(axes: Axes, runs: Sequence[Report]) -> None:
         for query in run.queries:
             if query.window and query.triples_per_second:
                 points.setdefault((query.id, query.runner), {})[query.window] = query.triples_per_second
-    for (id_, runner), rates in points.items():
+    names = []
+    for number, ((id_, runner), rates) in enumerate(points.items()):
         windows = sorted(rates)
-        label = _short(id_) + _on(runner)
-        axes.plot(windows, [rates[window] for window in windows], marker="o", label=label)
+        axes.plot(
+            windows, [rates[each] for each in windows], marker="o", color=colour(number), linestyle=dashes(number)
+        )
+        names.append(Name(_short(id_) + _on(runner), windows[-1], rates[windows[-1]], colour(number)))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("elements per window")
     axes.set_ylabel("triples per second, from files to results")
+    _name(axes, names)
+
+
+def _name(axes: Axes, names: Sequence[Name]) -> None:
+    """Names at the ends of lines, once the layout is known."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()
+    # The names stand beside the axes, which must not become narrower for them.
+    figure.set_layout_engine("none")
+    name_ends(axes, names)
 
 
 def _label(query: Measured) -> str:
