@@ -718,6 +718,7 @@ _SIZE = click.IntRange(min=1)
 @click.option("--max-queries", metavar="N", type=_SIZE, help="The number of queries. [default: 10000]")
 @click.option("--max-subscribers", metavar="N", type=_SIZE, help="The readers of results. [default: 10000]")
 @click.option("--max-state", metavar="MIB", type=_SIZE, help="The state of a query: one with more is stopped.")
+@click.option("--max-backlog", metavar="MIB", type=_SIZE, help="The results that wait for a sink. [default: 1024]")
 @click.option("--keep", metavar="N", type=_SIZE, help="The results that are kept of each query. [default: 100000]")
 @click.option("--demo", is_flag=True, help="With the flights of 2013 as live streams, and three queries.")
 def serve_command(
@@ -738,6 +739,7 @@ def serve_command(
     max_queries: int | None,
     max_subscribers: int | None,
     max_state: int | None,
+    max_backlog: int | None,
     keep: int | None,
     demo: bool,
 ) -> None:
@@ -767,6 +769,7 @@ def serve_command(
                     "queries": max_queries,
                     "subscribers": max_subscribers,
                     "state": max_state and max_state * _MIB,
+                    "backlog": max_backlog and max_backlog * _MIB,
                     "results": keep,
                 },
                 demo,

@@ -241,14 +241,15 @@ def _packed(batch: ResultBatch, dictionary: Dictionary) -> bytes:
 
 def _unpacked(content: bytes, variables: tuple[str, ...], dictionary: Dictionary) -> ResultBatch:
     count, width, number, has_ticks = _HEAD.unpack_from(content)
+    # Copies, as kernels are compiled for arrays that can be written.
     at = _HEAD.size
-    time = np.frombuffer(content, np.int64, count, at)
+    time = np.frombuffer(content, np.int64, count, at).copy()
     at += time.nbytes
-    sign = np.frombuffer(content, np.int8, count, at)
+    sign = np.frombuffer(content, np.int8, count, at).copy()
     at += sign.nbytes
     tick = None
     if has_ticks:
-        tick = np.frombuffer(content, np.int32, count, at)
+        tick = np.frombuffer(content, np.int32, count, at).copy()
         at += tick.nbytes
     ids = unpack_terms(memoryview(content)[at:], dictionary).reshape(width, count)
     return ResultBatch(variables, time, sign, tuple(ids), tick, number)

@@ -44,6 +44,8 @@ Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 _SECONDS_AFTER_A_WRONG_TOKEN = 0.5
 _PUSHING, _OTHERS = 8, 8
+PLANS = {"text/plain": "text", "application/json": "json", "text/vnd.graphviz": "dot"}
+"""Forms of a plan by media type."""
 _LOG = logging.getLogger("cqels_py")
 
 
@@ -145,12 +147,9 @@ class Requests:
 
     async def get_plan(self, request: Request) -> ASGIApp:
         query = self.service.registered(request.path_params["name"])
-        kind = chosen(request.headers.get("accept", ""), ("text/plain", "application/json"))
-        text = await self._done(query.explain)
-        if kind == "text/plain":
-            return Response(text, media_type="text/plain")
-        windows = [window.text for window in query.plan.windows]
-        return json_response({"text": text, "windows": windows, "memory": str(query.memory)})
+        kind = chosen(request.headers.get("accept", ""), PLANS)
+        text = await self._done(query.explain, PLANS[kind])
+        return Response(text, media_type=kind, headers={"Vary": "Accept"})
 
     async def get_results(self, request: Request) -> ASGIApp:
         query = self.service.query(request.path_params["name"])

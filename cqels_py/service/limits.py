@@ -12,7 +12,8 @@ class Limits:
     """`body`: bytes of a request's body, as sent; `decompressed`: after decompression. `query`: characters of a query's text.
 
     `streams`, `queries`: how many there may be. `subscribers`: readers of results at the same time. `results`: kept of each query.
-    `state`: bytes that a query may keep (None: no limit). `answer`: rows of an answer. `pushes`: bodies that are taken in or wait.
+    `state`: bytes that a query may keep (None: no limit). `backlog`: bytes of results
+    that may wait for a sink. `answer`: rows of an answer. `pushes`: bodies that are taken in or wait.
     `stalled`: seconds after which a subscriber that takes nothing is cut off. `silence`: seconds after which one that gets nothing
     gets a sign of life.
     """
@@ -25,6 +26,7 @@ class Limits:
     subscribers: int = 10_000
     results: int = 100_000
     state: int | None = None
+    backlog: int = 1024 * MIB
     answer: int = 1_000_000
     pushes: int = 256
     stalled: float = 30.0

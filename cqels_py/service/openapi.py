@@ -64,7 +64,7 @@ def openapi() -> dict[str, Any]:
             },
             "/queries/{name}/plan": {
                 "parameters": [_name()],
-                "get": _does("The plan.", _content("text/plain", _JSON), "404", "406", "409"),
+                "get": _does("The plan.", _content("text/plain", _JSON, "text/vnd.graphviz"), "404", "406", "409"),
             },
             "/queries/{name}/results": {
                 "parameters": [_name()],

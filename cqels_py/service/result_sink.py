@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from cqels_py.batches.results import ResultBatch, last_rows
 from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.engine.backlog import BackloggedSink
 from cqels_py.engine.url_sinks import close_sink
 from cqels_py.service.result_lines import ResultLines
 from cqels_py.service.result_store import ResultStore
@@ -20,8 +21,8 @@ class ResultSink:
     """Writes results to a store; those that it has, of an earlier process, are left out. It never raises.
 
     `base`: the number of the last result of the query's former texts. Results that cannot be written wait in memory, and are written
-    with the next ones. `others`: sinks by URL. One that fails, after it has tried as long as its option `retry` says, gets nothing
-    more until the query is registered anew or the server is started again; `failure` says why.
+    with the next ones. `others`: sinks by URL, for which results wait while their other side is away. One that fails
+    otherwise gets nothing more until the query is registered anew or the server is started again; `failure` says why.
     """
 
     def __init__(self, store: ResultStore, lines: ResultLines, base: int, others: Sequence[Sink] = ()) -> None:
@@ -39,6 +40,10 @@ class ResultSink:
         """Nothing more is written."""
         self._each(close_sink)
         self._others = []
+
+    def settle(self) -> bool:
+        """Have the sinks all results, so that the engine need not make them again?"""
+        return all(sink.settle() for sink in list(self._others) if isinstance(sink, BackloggedSink))
 
     def _each(self, call: Callable[[Sink], object]) -> None:
         for sink in list(self._others):
@@ -75,4 +80,9 @@ class ResultSink:
         with suppress(StorageError):
             self._store.flush()
             self._store.sync()
-        self._each(lambda sink: sink.commit())
+        for sink in self._others:
+            try:
+                sink.commit()
+            except Exception as error:
+                # Its results wait.
+                _LOG.warning("a sink has not taken all results: %s", error)

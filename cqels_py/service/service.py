@@ -134,7 +134,8 @@ class Service:
                 stream.source.stop()
         with self._lock:
             try:
-                self.engine.checkpoint()
+                if all(query.delivery.settle() for query in self.engine.queries):
+                    self.engine.checkpoint()
             except CqelsError as error:
                 _LOG.error("the state was not saved, and follows from the log: %s", error)
             self.engine.close()
@@ -463,7 +464,14 @@ class Service:
         assert query is not None
         lines = ResultLines(self.engine.dictionary, query.form, query.variables, query.template)
         others = [
-            opened_sink(sink_of(url), query.plan, self.engine.dictionary, query.refused, query.continued)
+            opened_sink(
+                sink_of(url),
+                query.plan,
+                self.engine.dictionary,
+                query.refused,
+                query.continued,
+                query.backlog(self.limits.backlog),
+            )
             for url in running.kept.definition.sinks
         ]
         sink = ResultSink(running.store, lines, running.kept.base, others)

@@ -184,6 +184,8 @@ def test_json_through_a_context(client: httpx.Client) -> None:
 def test_what_is_there(client: httpx.Client) -> None:
     register(client, "plan")
     assert "RANGE" in client.get("/queries/plan/plan").text
+    assert client.get("/queries/plan/plan", headers={"Accept": "application/json"}).json()["form"] == "SELECT"
+    assert client.get("/queries/plan/plan", headers={"Accept": "text/vnd.graphviz"}).text.startswith("digraph")
     assert client.get("/healthz").json()["status"] == "ok"
     assert client.get("/livez").status_code == 200
     assert "cqels_elements_total" in client.get("/metrics").text

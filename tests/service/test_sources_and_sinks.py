@@ -73,3 +73,16 @@ def test_results_go_to_a_table(tmp_path: Path) -> None:
             ("http://ex.org/a",),
             ("http://ex.org/b",),
         ]
+
+
+def test_a_sink_whose_other_side_is_away_holds_nothing_up(tmp_path: Path) -> None:
+    nowhere = "http://127.0.0.1:1/results"
+    with served(tmp_path / "data", allowed=Allowed(urls=("http://127.0.0.1:1/",))) as client:
+        client.put("/streams/readings", json={"iri": READINGS})
+        assert client.put("/queries/hot", json={"text": HOT, "sinks": [nowhere]}).status_code == 201
+        for number in range(3):
+            assert send(client, reading(f"s{number}", 50)).status_code == 200
+        assert len(results(client, 3)) == 3
+    with served(tmp_path / "data", allowed=Allowed(urls=("http://127.0.0.1:1/",))) as client:
+        send(client, reading("s3", 50))
+        assert [each["number"] for each in results(client, 4)] == [1, 2, 3, 4]
