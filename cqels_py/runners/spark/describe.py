@@ -55,7 +55,9 @@ def _elements(plan: Plan, stages: Sequence[PlannedStage]) -> str:
     else:
         which = "every partition gets the times of all elements"
         size = copies * _TRIPLE + first.parts * _ELEMENT
-    return f"{which}: about {size:,.0f} bytes for a triple in an element of its own, besides the texts of terms"
+    return (
+        f"{which}: about {size:,.0f} bytes for a triple in an element of its own, before compression and without terms"
+    )
 
 
 def _first(plan: Plan, stage: PlannedStage, partitions: int) -> Iterator[str]:

@@ -21,6 +21,8 @@ from cqels_py.state.named_values import Array, Plain
 FORMAT = 1
 """Raised whenever the layout changes."""
 _VERSION = b"format"
+_LEAST = 1 << 12
+"""Arrays of so many bytes are compressed: the time that it takes is less than that of storing and sending them."""
 _SCHEMA = pa.schema(
     [pa.field("name", pa.string()), pa.field("type", pa.string()), pa.field("data", pa.large_binary())],
     metadata={_VERSION: str(FORMAT)},
@@ -37,7 +39,8 @@ def packed(arrays: Mapping[str, Array | None], plain: Mapping[str, Plain] | None
     ({'ids': array([3, 1])}, {'needed': 2})
     """
     rows: list[_Row] = [(name, each.dtype.str, each.tobytes()) for name, each in arrays.items() if each is not None]
-    return _written([*rows, (None, _PLAIN, json.dumps(plain or {}).encode())])
+    size = sum(len(data) for _, _, data in rows)
+    return _written([*rows, (None, _PLAIN, json.dumps(plain or {}).encode())], compressed=size >= _LEAST)
 
 
 def unpacked(data: bytes) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -50,7 +53,8 @@ def unpacked(data: bytes) -> tuple[dict[str, Array], dict[str, Any]]:
 def packed_list(data: Sequence[bytes], plain: Mapping[str, Plain]) -> bytes:
     """Several pieces of data, and plain values."""
     rows: list[_Row] = [(None, _BYTES, each) for each in data]
-    return _written([*rows, (None, _PLAIN, json.dumps(plain).encode())])
+    # The pieces are compressed already.
+    return _written([*rows, (None, _PLAIN, json.dumps(plain).encode())], compressed=False)
 
 
 def unpacked_list(data: bytes) -> tuple[list[bytes], dict[str, Any]]:
@@ -59,10 +63,11 @@ def unpacked_list(data: bytes) -> tuple[list[bytes], dict[str, Any]]:
     return [each for _, _, each in rows], json.loads(plain)
 
 
-def _written(rows: Sequence[_Row]) -> bytes:
+def _written(rows: Sequence[_Row], *, compressed: bool) -> bytes:
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _SCHEMA, strict=True)]
     out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, _SCHEMA) as writer:
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
+    with pa.ipc.new_stream(out, _SCHEMA, options=options) as writer:
         writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))
     return bytes(memoryview(out.getvalue()))
 
