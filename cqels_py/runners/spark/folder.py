@@ -39,9 +39,10 @@ class PartLoad:
 
 _ANOTHER = {
     "static data": "other static data",
-    "partitions": "another number of partitions (cqels_py.spark.migrate splits a state into more; tasks= runs it in fewer)",
+    "partitions": "another number of partitions",
     "format": "another version of cqels_py, whose format differs",
 }
+_RESCALED = "; cqels_py.spark.migrate splits a state into more parts, and tasks= runs it in fewer tasks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def check_same(location: Location, about: Mapping[str, str | int]) -> dict[str, 
     if changed:
         raise UsageError(
             f"the state in {location} was made with {_ANOTHER.get(changed[0], f'another {changed[0]}')}: give the query a new "
-            "folder (and a new checkpoint)"
+            f"folder (and a new checkpoint){_RESCALED if changed[0] == 'partitions' else ''}"
         )
     return found
 
