@@ -38,7 +38,7 @@ QUERIES = {
     "steps": f"{PREFIX}SELECT (COUNT(*) AS ?c) {{ STREAM :s [RANGE 2s STEP 1s] {{ ?x :n ?n }} }}",
 }
 _MOST_IN_A_BODY, _SENDERS = 30, 2
-_PATIENCE = 120.0
+_PATIENCE = 300.0
 _BETWEEN = 0.1
 """Seconds between two attempts to reach a server that is away."""
 
