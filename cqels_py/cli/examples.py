@@ -14,6 +14,7 @@ EXAMPLES = {
     "explain": (
         "cqels explain hot.rq",
         "cqels explain hot.rq --format svg > plan.svg",
+        "cqels explain --analyze hot.rq --stream http://ex.org/readings=readings.nq",
         "cqels explain hot.rq --runner spark --partitions 8",
     ),
     "demo": ("cqels demo flights --days 1", "cqels demo patterns --query fire", "cqels demo --list"),

@@ -39,14 +39,14 @@ def explain(job: Job) -> None:
         from cqels_py.kernels.compiler.prepare import only_when_called
         from cqels_py.sources.static import absent_graphs
 
-        compiled = _compiled(job)
+        compiled = compiled_of(job)
         absent = absent_graphs(compiled.static_graphs, job.static_graphs)
         # The plan has its warnings in it.
         with only_when_called():
             _, query = _register(job, replace(compiled, explained=True), changelog=False, empty=absent)
         if job.format in ("dot", "svg"):
             dot = query.explain("dot")
-            print(dot if job.format == "dot" else _drawn(dot))
+            print(dot if job.format == "dot" else drawn(dot))
             return
         if job.format == "json":
             print(query.explain("json"))
@@ -61,7 +61,7 @@ def explain(job: Job) -> None:
             print(describe(query.plan, job.partitions or os.cpu_count() or 1))
 
 
-def _drawn(dot: str) -> str:
+def drawn(dot: str) -> str:
     """A picture by graphviz. UsageError where it is not installed."""
     program = shutil.which("dot")
     if program is None:
@@ -86,7 +86,7 @@ class Execution:
         from cqels_py.cli import output
         from cqels_py.sinks.urls import sink_of
 
-        compiled = _compiled(job)
+        compiled = compiled_of(job)
         compiled.check_memory(job.source)
         plan, form = compiled.plan, compiled.asked.form
         output.check_signs(form, plan.output, job.changelog)
@@ -367,7 +367,8 @@ def _source(job: Job, source: Any) -> Any:
     return RecordBatches(source, job.batch)
 
 
-def _compiled(job: Job) -> CompiledQuery:
+def compiled_of(job: Job) -> CompiledQuery:
+    """The query of a job, before it has its static data."""
     from cqels_py.engine.compile import compile_query
 
     return compile_query(job.text, source=job.source, service_timeout=job.service_timeout / 1_000_000)

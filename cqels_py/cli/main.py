@@ -404,6 +404,12 @@ def run_command(
 @options(
     query_file, query_text, static, static_graph, runner, partitions, entailment, service_timeout, blank_nodes, contexts
 )
+@click.option("--analyze", is_flag=True, help="Run the query over the streams, and show what each operator has done.")
+@options(streams, maps)
+@click.option("--lateness", metavar="[IRI=]DURATION", multiple=True, help="With --analyze: allowed lateness.")
+@click.option("--time-predicate", metavar="IRI", help="With --analyze: the event time of .nt and .ttl streams.")
+@click.option("--limit", metavar="N", type=_COUNT, help="With --analyze: stop after N results.")
+@changelog
 @click.option(
     "--format",
     "format_",
@@ -423,22 +429,37 @@ def explain_command(
     service_timeout: str,
     blank_nodes: str,
     contexts: Sequence[str],
+    analyze: bool,
+    streams: Sequence[str],
+    maps: Sequence[str],
+    lateness: Sequence[str],
+    time_predicate: str | None,
+    limit: int | None,
+    changelog: bool,
     format_: str,
 ) -> None:
     """Show the plan of a query.
 
     The plan has the windows, the operators with their indexes and estimated state, the partition keys, and whether memory is
-    bounded. QUERY is a file with the query.
+    bounded. With --analyze it has what was measured: rows in and out of each operator, its share of the time, bytes and probes.
+    QUERY is a file with the query.
     """
-    from cqels_py.cli import arguments, execution, failures, files
+    from cqels_py.cli import analysing, arguments, execution, failures, files
     from cqels_py.cli.job import Job, check_partitions
 
     with failures.reported():
         check_partitions(runner, partitions)
+        late, late_of = arguments.durations("--lateness", lateness)
         job = Job(
             text=files.query_text(query, text),
             source=None if query is None else str(query),
-            streams={},
+            streams=dict(arguments.pairs("--stream", streams)),
+            maps=arguments.pairs("--map", maps),
+            lateness=late,
+            lateness_of=late_of,
+            time_predicate=None if time_predicate is None else arguments.iri("--time-predicate", time_predicate),
+            limit=limit,
+            changelog=changelog,
             static=arguments.static_of(static),
             static_graphs=arguments.pairs("--static-graph", static_graphs),
             runner=runner,
@@ -449,8 +470,12 @@ def explain_command(
             contexts=arguments.pairs("--context", contexts),
             format=format_,
         )
+        analysing.check(job, analyzed=analyze)
         files.check(job)
-    execution.explain(job)
+    if analyze:
+        analysing.analyze(job)
+    else:
+        execution.explain(job)
 
 
 @app.command("demo")

@@ -2,5 +2,6 @@
 
 from cqels_py.dataflow.dataflow import Dataflow
 from cqels_py.dataflow.explain import explain
+from cqels_py.dataflow.profile import Profile, profile_of
 
-__all__ = ["Dataflow", "explain"]
+__all__ = ["Dataflow", "Profile", "explain", "profile_of"]

@@ -181,6 +181,7 @@ class CountedJoinScan(SharedSource):
         if self._routed is not routed:
             self._made = self._advance(routed)
             self._routed, self._results = routed, int(len(self._made) and self._counts().sum())
+            self.work.rows_out += self._results
             self._shared_scans.caches.append(self)
         return self._results
 
@@ -212,6 +213,7 @@ class CountedJoinScan(SharedSource):
             for scan, waiting in zip(self._scans, self._open, strict=True):
                 if scan.may_match(routed):
                     element, values = scan.rows(routed)
+                    self.work.rows_in += len(element)
                     waiting.add(routed.batch.time[element], values)
         through = routed.step.ticks.known_through
         found = []

@@ -26,6 +26,7 @@ from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.step_program import StepProgram, program_of
 from cqels_py.dataflow.term_values import DictionaryValues
+from cqels_py.dataflow.work import Work
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
 from cqels_py.event_time.clock import ClockedWindow, Ticks
@@ -116,6 +117,7 @@ class Dataflow:
         self._is_monotone = is_monotone(query.root) and not self._changelog_inputs
         self._evaluators = EvaluatorBuilder(dictionary, limits)
         self._output: Output = changelog or make_output(query, dictionary, self._values, self, self._evaluators, seed)
+        self.results = Work()
         self._ticked = False
         self._detached = False
         self._program: StepProgram | None = None
@@ -176,6 +178,11 @@ class Dataflow:
             self._without_program = self._program is None
         return self._program
 
+    def settle_counts(self) -> None:
+        """Between two steps: the operators have the counts of the rows that programs have made."""
+        if self._program is not None:
+            self._program.counts.settle()
+
     def _process_alone(self, routed: RoutedBatch) -> Iterator[ResultBatch]:
         yield from self.process(routed)
         self.shared_scans.end_step()
@@ -185,9 +192,12 @@ class Dataflow:
         if self._detached:
             return ()
         ticks = routed.step.ticks
-        changed = 0
-        for scan in self._scans:
-            changed += scan.take(routed)
+        changed, timer = 0, self.shared_scans.timer
+        if timer is not None:
+            changed = timer.take(self._scans, routed)
+        else:
+            for scan in self._scans:
+                changed += scan.take(routed)
         if len(ticks.time) and (changed or self._every_tick or not self._ticked):
             if not self._ticked:
                 if not ticks.first:
@@ -279,7 +289,11 @@ class Dataflow:
 
     def _tick(self, ticks: Ticks) -> Iterable[ResultBatch]:
         self._ticks = ticks
-        return self._output.process(ticks, self.root.deltas(ticks))
+        timer = self.shared_scans.timer
+        deltas = self.root.deltas(ticks)
+        if timer is not None:
+            return timer.results(self.results, self._output, ticks, deltas)
+        return self._output.process(ticks, deltas)
 
     def has_one_sign(self, tick: int) -> bool:
         """Have all changes of the answer at this tick of the current step one sign? Only True is certain."""
@@ -349,6 +363,11 @@ class Dataflow:
         ]
         for evaluator in evaluators:
             evaluator.clear()
+
+    @property
+    def output_bytes(self) -> int:
+        """Size of the state of the operator that makes results, in bytes."""
+        return self._output.nbytes
 
     @property
     def nbytes(self) -> int:

@@ -9,7 +9,7 @@ from itertools import chain, tee
 
 import numpy as np
 
-from cqels_py.batches.delta import Delta, empty, enough, insertions
+from cqels_py.batches.delta import BLOCK_ROWS, Delta, empty, insertions
 from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.counted_join import CountedJoinScan
 from cqels_py.dataflow.event_rows import EventRowsScan
@@ -55,22 +55,40 @@ class OperatorNode(SharedSource):
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
         if self._ticks is ticks:
             return self._next_copy()
-        made = self.operator.process(ticks, [source.deltas(ticks) for source in self.inputs])
+        read = [source.deltas(ticks) for source in self.inputs]
+        work, timer = self.work, self._shared_scans.timer
+        if timer is not None:
+            timer.enter(work)
+        first: tuple[Delta, ...] = ()
+        rows, rest = 0, iter(self.operator.process(ticks, read))
+        for delta in rest:
+            if more := len(delta.tick):
+                rows += more
+                first += (delta,)
+                if rows >= BLOCK_ROWS:
+                    break
+        if timer is not None:
+            timer.leave()
+        made: Iterable[Delta] = first
+        if rows:
+            work.rows_out += rows
+            # Most steps make few deltas.
+            if rows >= BLOCK_ROWS:
+                made = chain(first, work.counted(rest if timer is None else timer.rest(work, rest)))
         if self.readers == 1:
             return made
         self._ticks, self._unread = ticks, self.readers
-        if not isinstance(made, tuple):
-            rest = iter(made)
-            first, complete = enough(rest)
-            # Most steps make few deltas.
-            made = first if complete else tee(chain(first, rest), 1)[0]
-        self._made = made
+        self._made = made if isinstance(made, tuple) else tee(made, 1)[0]
         self._shared_scans.caches.append(self)
         return self._next_copy()
 
     def take_made(self, ticks: Ticks, made: Iterable[Delta]) -> None:
         """A program has made the deltas at these ticks, or the first of them."""
         self._ticks, self._unread = ticks, self.readers
+        if isinstance(made, tuple):
+            self.work.rows_out += sum([len(delta.tick) for delta in made])
+        else:
+            made = self.work.counted(made)
         self._made = made if isinstance(made, tuple) or self.readers == 1 else tee(made, 1)[0]
         self._shared_scans.caches.append(self)
 

@@ -55,12 +55,14 @@ class EventRowsScan(SharedSource):
         if self._routed is not routed:
             delta = self._advance(routed)
             self._routed, self._chunks = routed, (delta,) if len(delta.tick) else ()
+            self.work.rows_out += len(delta.tick)
             self._shared_scans.caches.append(self)
         return sum(len(delta.tick) for delta in self._chunks)
 
     def _advance(self, routed: RoutedBatch) -> Delta:
         if len(routed.batch) and self._scan.may_match(routed):
             element, values = self._scan.rows(routed)
+            self.work.rows_in += len(element)
             self._open.add(routed.batch.time[element], values)
         ticks = routed.step.ticks
         times, values = self._open.take_through(ticks.known_through)

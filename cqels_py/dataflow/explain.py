@@ -39,7 +39,7 @@ _PAIR = 44
 def explain(dataflow: Dataflow) -> str:
     """The plan of a query as text, with estimates of state."""
     query = dataflow.plan
-    lines = [_headline(query), "", "windows"]
+    lines = [headline(query), "", "windows"]
     matches = [node for node in nodes_of(query.root) if isinstance(node, plan.MatchRows)]
     owners = {number: node for node in matches for number in node.windows}
     for number, window in enumerate(query.windows):
@@ -47,13 +47,14 @@ def explain(dataflow: Dataflow) -> str:
     if query.rules is not None:
         lines += ["", "rules", *(f"  {line}" for line in rule_lines(query))]
     lines += ["", "plan"]
-    lines += [f"  {line}" for line in _tree(dataflow, dataflow.root)]
+    lines += [f"  {line}" for line, _ in tree(dataflow, dataflow.root)]
     if query.warnings:
         lines += ["", "warnings", *(f"  {warning}" for warning in query.warnings)]
     return "\n".join(lines) + "\n"
 
 
-def _headline(query: Plan) -> str:
+def headline(query: Plan) -> str:
+    """The form of a query, its variables, and how its results are delivered."""
     what = " ".join(f"?{name}" for name in query.variables) if query.form == "SELECT" else ""
     name = f" {query.name}" if query.name else ""
     in_order = ""
@@ -102,32 +103,37 @@ def _partition(window: PlannedWindow) -> str:
     return f"; values by {patterns}; keeps, for every ({_names(partition.variables)}) ever seen, {which}"
 
 
-def _tree(dataflow: Dataflow, source: DeltaSource, visited: set[int] | None = None) -> Iterator[str]:
+def tree(
+    dataflow: Dataflow, source: DeltaSource, visited: set[int] | None = None
+) -> Iterator[tuple[str, DataflowNode | None]]:
+    """The lines of a plan below a source, each with the source that it describes; None: a line before describes it."""
     visited = set() if visited is None else visited
     if isinstance(source, SharedOutput):
         yield from _shared(dataflow, source, visited)
         return
     if isinstance(source, MatchScan):
-        yield from match_lines(dataflow.plan, source.node)
+        first, *others = match_lines(dataflow.plan, source.node)
+        yield first, source
+        yield from ((line, None) for line in others)
         return
-    yield _describe(dataflow, source)
+    yield _describe(dataflow, source), source
     children = source.inputs if isinstance(source, OperatorNode) else ()
     for place, child in enumerate(children):
         last = place == len(children) - 1
-        for number, line in enumerate(_tree(dataflow, child, visited)):
+        for number, (line, described) in enumerate(tree(dataflow, child, visited)):
             lead = ("└─ " if last else "├─ ") if number == 0 else ("   " if last else "│  ")
-            yield lead + line
+            yield lead + line, described
 
 
-def _shared(dataflow: Dataflow, source: SharedOutput, visited: set[int]) -> Iterator[str]:
+def _shared(dataflow: Dataflow, source: SharedOutput, visited: set[int]) -> Iterator[tuple[str, DataflowNode | None]]:
     """A sub-plan that several operators read: in full at its first reader."""
     number = source.node.number
     if number in visited:
-        yield f"the same as ({number})"
+        yield f"the same as ({number})", None
         return
     visited.add(number)
-    first, *others = _tree(dataflow, source.source, visited)
-    yield f"({number}) {first}"
+    (first, described), *others = tree(dataflow, source.source, visited)
+    yield f"({number}) {first}", described
     yield from others
 
 

@@ -177,6 +177,7 @@ class MatchScan(SharedSource):
         if self._routed is not routed:
             delta = self._advance(routed)
             self._routed, self._chunks = routed, (delta,) if len(delta.tick) else ()
+            self.work.rows_out += len(delta.tick)
             self._shared_scans.caches.append(self)
         return sum(len(delta.tick) for delta in self._chunks)
 
@@ -192,6 +193,7 @@ class MatchScan(SharedSource):
             rows, element_tick = self._rows(routed, before, mine), step.element_tick[mine]
         if not len(rows) and not self.node.retract:
             return self._nothing
+        self.work.rows_in += len(rows)
         numbers = np.array([before, state.positions - 1, step.expired_through], np.int64)
         found = state.step(rows, step.ticks.time, element_tick.astype(np.int64), numbers)
         if not len(found):

@@ -18,7 +18,7 @@ from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.kernels.compiler.native_call import address_of
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.rows import distinct
-from cqels_py.kernels.steps import deltas, joins, scan
+from cqels_py.kernels.steps import counting, deltas, joins, scan
 from cqels_py.kernels.structures import ring_index
 from cqels_py.operators.r2r.join import LeafRows, MultiwayJoin
 from cqels_py.operators.r2r.rows import Project, UnionAll
@@ -93,7 +93,9 @@ class ScanPart:
         self.window.reserve(np.full(triples, time))
 
     def hand_over(self, routed: RoutedBatch) -> None:
-        self.scan.take_made(routed, self.output.deltas())
+        made = self.output.deltas()
+        self.scan.work.rows_in += sum([int((delta.sign > 0).sum()) for delta in made])
+        self.scan.take_made(routed, made)
 
     def hand_over_begun(self, routed: RoutedBatch) -> None:
         """It is done as a whole, or not at all."""
@@ -152,6 +154,7 @@ class ProgramBuilder:
         self._rows: list[tuple[int, int]] = []
         self._records: list[ArrayTable] = []
         self._made: dict[int, DeltaRecord] = {}
+        self._nodes: list[DataflowNode] = []
         self.parts: list[Part] = []
         """Those of `add`, in the order of their rows."""
 
@@ -174,6 +177,7 @@ class ProgramBuilder:
         node = unwrap(source)
         if id(node) not in self._made:
             self._made[id(node)] = self._add(node)
+            self._nodes.append(node)
         return self._made[id(node)]
 
     def add_report(self, changes: DeltaRecord, output: Changes) -> DeltaRecord:
@@ -184,6 +188,12 @@ class ProgramBuilder:
         scratch = np.empty(distinct.ROOM_A_ROW * _MOST_ROWS + distinct.ROOM, np.int64)
         self.add_row(deltas.report, (*links, *output.asked_signs, results.address), scratch)
         return results
+
+    def add_counts(self) -> RowCounts:
+        """Add the row that counts what the sources have made in a complete step: the last one."""
+        totals = np.zeros(2 * len(self._nodes), np.int64)
+        self.add_row(counting.count, [self._made[id(node)].address for node in self._nodes], totals)
+        return RowCounts(tuple(self._nodes), totals)
 
     def _add(self, node: DataflowNode) -> DeltaRecord:
         if isinstance(node, WindowScan):
@@ -235,6 +245,24 @@ class ProgramBuilder:
         self.add_row(scan.scan, (*links, *more), *arrays, *conditions)
         self.parts.append(ScanPart(each, window, output))
         return output
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """The rows of complete steps of a program, by source: `totals` as kernels/steps/counting.py has them."""
+
+    nodes: tuple[DataflowNode, ...]
+    totals: npt.NDArray[np.int64]
+
+    def settle(self) -> None:
+        """Give the sources their counts."""
+        for node, rows, insertions in zip(
+            self.nodes, self.totals[::2].tolist(), self.totals[1::2].tolist(), strict=True
+        ):
+            node.work.rows_out += rows
+            if isinstance(node, WindowScan):
+                node.work.rows_in += insertions
+        self.totals[:] = 0
 
 
 @dataclass(frozen=True, slots=True)

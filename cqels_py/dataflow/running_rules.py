@@ -12,6 +12,7 @@ from cqels_py.dataflow.own_facts import OwnFacts
 from cqels_py.dataflow.ownership import Coordinate
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.static_data import StaticData
+from cqels_py.dataflow.work import Work
 from cqels_py.dictionary import Dictionary
 from cqels_py.distribution.rule_keys import CLASS, TYPE, given_predicates
 from cqels_py.errors import RunError
@@ -127,6 +128,7 @@ class RunningRules:
         every_instant: bool,
     ) -> None:
         self._rules = rules
+        self.work = Work()
         self.evaluators = tuple(evaluators)
         self._patterns = FactPatterns(rules.program, dictionary)
         tests = RuleTests(rules, evaluators)
@@ -188,6 +190,7 @@ class RunningRules:
         told = told[np.argsort(told[:, -2], kind="stable")]
         np.maximum(told[:, -2], self._first, out=told[:, -2])
         self.changes = told
+        self.work.rows_out += len(told)
         self._set_timers(through, last)
 
     def _take(self, batch: ElementBatch) -> None:
@@ -198,6 +201,7 @@ class RunningRules:
         facts = self._patterns.facts(batch.subject[kept], batch.predicate[kept], batch.object[kept], times, times)
         if self._own is not None:
             facts = facts[self._own.mine(facts)]
+        self.work.rows_in += len(facts)
         # Facts that have held before are reported from the first element of the streams on, whatever it says.
         if self._first is None and mine.any():
             self._first = batch.time[mine].item(0)

@@ -67,7 +67,8 @@ class Scan(SharedSource):
     def take(self, routed: RoutedBatch) -> int:
         """Take in a step, unless another reader has caused that already. Returns the number of changes."""
         if self._routed is not routed:
-            delta = self._advance(routed, routed.matches(self.pattern))
+            rows = routed.matches(self.pattern)
+            delta = self._advance(routed, rows)
             if delta is self._nothing and self._shared_scans.single_reader:
                 # There is no other query.
                 return 0
@@ -78,6 +79,7 @@ class Scan(SharedSource):
         """The step has been taken in, with these changes."""
         self._routed, self._chunks = routed, chunks
         self._changes = sum([len(chunk.tick) for chunk in chunks])
+        self.work.rows_out += self._changes
         self._shared_scans.caches.append(self)
 
     def _advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
@@ -118,6 +120,7 @@ class Scan(SharedSource):
     def _mappings(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> tuple[Ids, npt.NDArray[np.int64], Points]:
         """The triples' mappings: their columns, their elements, and the points of the window's measure at which they arrived."""
         batch, arrivals, n = routed.batch, routed.arrivals, len(rows)
+        self.work.rows_in += n
         columns, element, points = self._for_one if n == 1 and self._for_one else self._room_for(n)
         kernel.mappings(
             batch.subject, batch.predicate, batch.object, batch.graph, rows, self.columns, arrivals.element,

@@ -12,6 +12,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import counted_triples, empty_elements
 from cqels_py.dataflow.router import RoutedBatch, Router
 from cqels_py.dataflow.scan_readers import ReadableScan, ScanReader, ScanReaders
+from cqels_py.dataflow.work import StepTimer, Work
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock
 from cqels_py.event_time.timers import EventTimers
@@ -27,6 +28,8 @@ class StepCache(Protocol):
 
 class Foreseeing(Protocol):
     """Something that knows the instants of its changes before the clock makes the step's ticks, and sets timers for them."""
+
+    work: Work
 
     def begin(self, time: int) -> None:
         """Time begins at this instant, before all elements."""
@@ -73,6 +76,9 @@ class SharedScans:
         self.foreseeing: list[Foreseeing] = []
         self._counts_steps = any(not each.bounds.eager and not each.bounds.of_time for each in windows)
         self._last_tick: int | None = None
+        self.steps = StepTimer()
+        self.timer: StepTimer | None = None
+        """That of the current step, if it is measured."""
 
     @property
     def now(self) -> int | None:
@@ -123,6 +129,7 @@ class SharedScans:
 
     def step(self, batch: ElementBatch) -> RoutedBatch:
         """Elements of the streams, in order; `batch.stream` are positions in the streams."""
+        self.timer = self.steps.begin(len(batch))
         if len(batch):
             self._foresee(batch, max(self.clock.through, batch.time.item(-1) - 1))
         first = batch.first if batch.counted is None else counted_triples(batch).first
@@ -146,6 +153,7 @@ class SharedScans:
 
     def advance(self, time: int, *, begin: bool = False) -> RoutedBatch:
         """No element before `time` (microseconds) will come any more. `begin`: time begins there if nothing has come yet."""
+        self.timer = self.steps.begin(0)
         if begin and self.clock.may_begin:
             for each in self.foreseeing:
                 each.begin(time)
@@ -157,6 +165,7 @@ class SharedScans:
 
     def finish(self) -> RoutedBatch:
         """The sources have ended; time stands at the last instant that is told, until more elements come."""
+        self.timer = self.steps.begin(0)
         if (now := self.clock.now) is not None:
             self._foresee(_NOTHING, self.clock.last_instant(), now)
         return self._route(_NOTHING, self.clock.finish())
@@ -168,8 +177,13 @@ class SharedScans:
             self.clock.timers.set(instant)
 
     def _foresee(self, batch: ElementBatch, through: int, last: int | None = None) -> None:
+        timer = self.timer
         for each in self.foreseeing:
+            if timer is not None:
+                timer.enter(each.work)
             each.foresee(batch, through, through if last is None else last)
+            if timer is not None:
+                timer.leave()
 
     def _route(self, batch: ElementBatch, step: Step) -> RoutedBatch:
         if self._counts_steps and len(step.ticks):
@@ -187,6 +201,9 @@ class SharedScans:
         for cache in self.caches:
             cache.clear()
         self.caches.clear()
+        if self.timer is not None:
+            self.timer.end()
+            self.timer = None
         if state_record.CHECKED:
             state_record.check_replaced()
 
@@ -199,6 +216,7 @@ class SharedSource:
 
     def __init__(self, shared_scans: SharedScans) -> None:
         self._shared_scans = shared_scans
+        self.work = Work()
         self.readers = 0
         self.key: Hashable = None
 

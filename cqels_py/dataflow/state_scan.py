@@ -49,6 +49,7 @@ class StateScan(SharedSource):
         if self._routed is not routed:
             delta = self._advance(routed.step.ticks)
             self._routed, self._chunks = routed, (delta,) if len(delta.tick) else ()
+            self.work.rows_out += len(delta.tick)
             self._shared_scans.caches.append(self)
         return sum(len(delta.tick) for delta in self._chunks)
 

@@ -19,6 +19,7 @@ from cqels_py.dataflow.delta_sources import DeltaSource
 from cqels_py.dataflow.program_builder import ProgramBuilder, has_entries, view_of
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans
+from cqels_py.dataflow.work import COMPILED_ONE_IN, FIRST_COMPILED
 from cqels_py.dictionary import Dictionary
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.steps import driver, element
@@ -67,6 +68,7 @@ class StepProgram:
         self._to_numbers, self._to_stream, self._to_texts = view_of(numbers), view_of(self._stream), view_of(texts)
         self._status = np.zeros(1, np.int64)
         self._steps = self._stops = self._reached = self._rest = 0
+        self._left = self._stands_for = FIRST_COMPILED
         self._make()
 
     def _make(self) -> None:
@@ -80,6 +82,7 @@ class StepProgram:
         program.add_row(element.route, (here, element.MATCH.address(), router.address))
         self._changes = program.add(self._root)
         self._results = program.add_report(self._changes, self._output)
+        self.counts = program.add_counts()
         self._program = program.finished(self._status)
         self._parts, self._rows, self._address = program.parts, len(program), self._program.address
 
@@ -92,11 +95,17 @@ class StepProgram:
         if self._rest:
             self._rest -= 1
             return Outcome.REFUSED
+        self._left -= 1
+        if not self._left:
+            self._shared.steps.measure_next(self._stands_for)
+            self._left = self._stands_for = COMPILED_ONE_IN
+            return Outcome.REFUSED
         lines, triples, shared = b"\n".join(texts), len(texts) // 3, self._shared
         length = len(lines)
         if not 0 < triples <= _MOST_TRIPLES or length > _MOST_BYTES or lines.count(b"\n") != len(texts) - 1:
             return Outcome.REFUSED
         if shared.router.table is not self._router_table:
+            self.counts.settle()
             self._make()
         dictionary = self._dictionary
         if dictionary.texts is not self._known:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from cqels_py.analysis.memory import MemoryVerdict
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
-from cqels_py.dataflow import Dataflow, explain
+from cqels_py.dataflow import Dataflow, Profile, explain, profile_of
 from cqels_py.dataflow.draw_match import automata_dot, has_automata
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.asynchronous import ResultStream, check_no_coroutine, check_plain
@@ -106,6 +106,7 @@ class Query:
         # None once the query has been closed: its state is freed even if the program still refers to the query.
         self._dataflow: Dataflow | None = dataflow
         self._explanation = ""
+        self._last_profile: Profile | None = None
         self._waiting = WaitingResults(self._decode, host._max_waiting, host._overfull)
         self._typed = TypedResults(self.variables, host.dictionary)
         self.delivery = Delivery(host._pending, self._waiting.add)
@@ -378,8 +379,8 @@ class Query:
         """The plan as text: windows, probing, indexes, the state of each operator; and the scope of blank nodes.
 
         `format` "json": for programs, an object with the members form, variables, output, streams, windows, memory, warnings and
-        plan (an operator's text, and its inputs). "dot": a picture in the language of graphviz, of the automata of the query's MATCH
-        clauses or, where it has none, of its operators. In both IRIs are names, by the query's prefixes.
+        plan (an operator's text, and its inputs). "dot": a picture in the language of graphviz, of the automata of the query's
+        MATCH clauses or, where it has none, of its operators. In both IRIs are names, by the query's prefixes.
         """
         if format not in ("text", "dot", "json"):
             raise UsageError(f"format is 'text', 'json' or 'dot', not {format!r}")
@@ -391,6 +392,21 @@ class Query:
             notes = "".join(f"  {note}\n" for each in self.plan.event_memory for note in each.notes)
             plan = self._explanation if self._dataflow is None else explain(self._dataflow)
             return f"memory: {self.memory}\n{notes}\n{plan}\nblank nodes\n  {explained(self._host._blank_nodes)}\n"
+
+    def profile(self) -> Profile:
+        """What each operator of the plan has done so far: rows in and out, its share of the time, bytes of state, probes.
+
+        Rows are counted. Time is that of all steps with many elements, and of one in 64 with few. Counts begin with the process,
+        also of a query that goes on from a checkpoint, and end when the query is unregistered. Operators that other queries read
+        too are counted once for all of them.
+
+        >>> print(query.profile())  # doctest: +SKIP
+        """
+        with self._host._lock:
+            if self._dataflow is not None:
+                return profile_of(self._dataflow)
+        assert self._last_profile is not None
+        return self._last_profile
 
     def update_static(self, **data: Any) -> None:
         """Replace the static data of the query; see `Engine.update_static`."""
@@ -464,7 +480,8 @@ class Query:
         self._waiting.close()
         self.close_sinks()
         if self._dataflow is not None:
-            self._explanation, self._dataflow = explain(self._dataflow), None
+            self._explanation, self._last_profile = explain(self._dataflow), profile_of(self._dataflow)
+            self._dataflow = None
 
     def end(self) -> None:
         """The engine takes in nothing more: streams of results end, and sinks are closed."""

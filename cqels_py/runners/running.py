@@ -85,7 +85,12 @@ class RunningQuery:
 
     def process(self, routed: RoutedBatch, view: StreamView) -> int:
         """Take part in a step of the elements of `view`; returns the number of results."""
-        return self._deliver(self.dataflow.process(routed), view, routed.step.element_tick)
+        try:
+            results = self.dataflow.process(routed)
+        except MemoryError as error:
+            self._out_of_memory(error)
+            return 0
+        return self._deliver(results, view, routed.step.element_tick)
 
     def update_static(self, static: StaticData) -> int:
         """Replace the static data; returns the number of results."""
@@ -97,6 +102,7 @@ class RunningQuery:
             for batch in results:
                 if rows := len(batch.time):
                     count += rows
+                    self.dataflow.results.rows_out += rows
                     if self.feed is not None:
                         self.feed.take(batch, view, element_tick)
                     self._receiver.deliver(batch)
@@ -108,6 +114,7 @@ class RunningQuery:
 
     def deliver(self, results: ResultBatch) -> int:
         """Results of the step of one element; returns how many."""
+        self.dataflow.results.rows_out += len(results.time)
         self._receiver.deliver(results)
         return len(results.time)
 

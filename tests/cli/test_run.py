@@ -483,3 +483,33 @@ def test_a_plan_is_explained_without_the_static_data_that_the_query_names(cqels:
     assert "absent" not in cqels("explain", "-q", text, *given).out
     run = cqels("run", "-q", text, "--stream", f"{STREAM}={tmp_path}/none.csv")
     assert run.status == 2
+
+
+def test_explain_analyze_runs_the_query_and_shows_what_operators_have_done(cqels: Cqels, stream: Path) -> None:
+    given = ("explain", "--analyze", "-q", QUERY, "--stream", f"http://ex.org/s={stream}")
+    expected = cqels("run", "-q", QUERY, "--stream", f"http://ex.org/s={stream}", "--format", "json")
+    results = len(expected.out.splitlines())
+    values = json.loads(cqels(*given, "--format", "json").out)
+    assert results > 0
+    assert values["operators"][0]["rows_out"] == results
+    shown = cqels(*given).out
+    assert "results, delivered as ISTREAM" in shown
+    assert cqels(*given, "--format", "dot").out.startswith("digraph plan {")
+    limited = json.loads(cqels(*given, "--limit", "1", "--format", "json").out)
+    assert limited["operators"][0]["rows_out"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--stream", "http://ex.org/s=-"), "--stream is for --analyze"),
+        (("--limit", "3"), "--limit is for --analyze"),
+        (("--analyze", "--runner", "spark"), "--analyze is for the local runner"),
+    ],
+)
+def test_options_of_analyze_that_would_do_nothing_are_refused(
+    cqels: Cqels, arguments: tuple[str, ...], expected: str
+) -> None:
+    finished = cqels("explain", "-q", QUERY, *arguments)
+    assert finished.status == 2
+    assert expected in finished.err

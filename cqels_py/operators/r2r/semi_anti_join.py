@@ -88,6 +88,11 @@ class SemiAntiJoin:
             rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self.exists, columns, tick, sign
         )
 
+    @property
+    def probes(self) -> int:
+        """The number of keys looked up in the rings so far."""
+        return int(self.state.cursor[ring_index.PROBES])
+
     def live_ids(self) -> Iterable[Ids]:
         return (self.state.live_ids(),)
 
