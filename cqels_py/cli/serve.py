@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ def run(asked: Asked) -> None:
         key=asked.key,
         limits=Limits(**{name: value for name, value in asked.limits.items() if value is not None}),
         allowed=Allowed(tuple(asked.allow_paths), tuple(asked.allow_urls)),
+        dashboard=find_spec("nicegui") is not None,
     )
     serve(serving, _demo if asked.demo else _nothing, lambda address: say(f"serving {data} at {address}"))
     say("stopped: everything is kept")

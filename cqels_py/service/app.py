@@ -38,6 +38,7 @@ from cqels_py.service.openapi import openapi
 from cqels_py.service.responses import json_response, problem_response
 from cqels_py.service.sending import EVENTS, LINES, ResultResponse, first_number, send_to_socket
 from cqels_py.service.service import Service
+from cqels_py.service.sign_in import SIGN_IN
 from cqels_py.sources.documents import FORMATS
 
 Given = ParamSpec("Given")
@@ -211,6 +212,9 @@ class Requests:
         answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure)
         return answer
 
+    async def sign_in(self, request: Request) -> ASGIApp:
+        return Response(SIGN_IN, media_type="text/html")
+
     async def end_session(self, request: Request) -> ASGIApp:
         answer = Response(status_code=204)
         answer.delete_cookie(COOKIE)
@@ -234,7 +238,7 @@ def application(requests: Requests) -> Starlette:
         Route("/queries/{name}/answer", _answered(r.get_answer), methods=["GET"]),
         Route("/queries/{name}/pause", _answered(r.pause), methods=["POST"]),
         Route("/queries/{name}/resume", _answered(r.resume), methods=["POST"]),
-        *_routes(SESSION, POST=r.begin_session, DELETE=r.end_session),
+        *_routes(SESSION, GET=r.sign_in, POST=r.begin_session, DELETE=r.end_session),
         Route("/livez", _answered(r.livez), methods=["GET"]),
         Route("/healthz", _answered(r.healthz), methods=["GET"]),
         Route("/metrics", _answered(r.metrics), methods=["GET"]),
@@ -275,7 +279,8 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     told: ServiceError
     if error.status_code == 404:
-        told = NotFound(f"there is nothing at {request.url.path}; /openapi.json lists all that is there")
+        dashboard = ", and the dashboard needs pip install 'cqels_py[dashboard]'" if request.url.path == "/" else ""
+        told = NotFound(f"there is nothing at {request.url.path}; /openapi.json lists all that is there{dashboard}")
     else:
         told = MethodNotAllowed(f"{request.url.path} does not take {request.method}", headers=dict(error.headers or {}))
     return problem_response(told)

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cqels_py.service.failures import Forbidden, ServiceError, Unauthorized
@@ -53,7 +54,8 @@ class Guard:
                 await receive()
                 await send({"type": "websocket.close", "code": 1008, "reason": error.message[:100]})
                 return
-            await problem_response(error)(scope, receive, send)
+            answer = _sign_in() if _is_page(scope, error) else problem_response(error)
+            await answer(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
@@ -79,6 +81,16 @@ class Guard:
     def _has_token(self, headers: Headers) -> bool:
         given = [_bearer(headers.get("authorization", "")), _cookie(headers.get("cookie", ""))]
         return any(is_token(each, self.token) for each in given)
+
+
+def _is_page(scope: Scope, error: ServiceError) -> bool:
+    """Does a browser ask for a page, without the cookie?"""
+    asks = scope["method"] == "GET" and "text/html" in Headers(scope=scope).get("accept", "")
+    return asks and isinstance(error, Unauthorized)
+
+
+def _sign_in() -> ASGIApp:
+    return RedirectResponse(SESSION, status_code=303)
 
 
 def is_token(given: str, token: str | None) -> bool:

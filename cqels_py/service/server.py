@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,9 @@ _ENDING_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """`hosts`: further names in the header Host that are answered. `token`: needed beyond loopback. `port` 0: one that is free."""
+    """`hosts`: further names in the header Host that are answered. `token`: needed beyond loopback. `port` 0: one that is free.
+    `dashboard`: answer browsers with it; once in a process.
+    """
 
     data: Path
     host: str = "127.0.0.1"
@@ -40,6 +42,7 @@ class Serving:
     key: Path | None = None
     limits: Limits = field(default_factory=Limits)
     allowed: Allowed = field(default_factory=Allowed)
+    dashboard: bool = False
 
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
@@ -79,6 +82,7 @@ class Server(uvicorn.Server):
     def __init__(self, serving: Serving, prepare: Callable[[Service], None] = lambda _: None) -> None:
         self._serving = serving
         self._prepare = prepare
+        self._pages = AsyncExitStack()
         self._gate = Gate()
         self.requests: Requests | None = None
         self.ready = threading.Event()
@@ -103,11 +107,13 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if not self.should_exit:
-            threading.Thread(target=self._open, name="cqels start", daemon=True).start()
+            loop = asyncio.get_running_loop()
+            threading.Thread(target=self._open, args=(loop,), name="cqels start", daemon=True).start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self.requests is not None:
             self.requests.hub.end()
+        await self._pages.aclose()
         await super().shutdown(sockets)
         if self.requests is not None:
             await asyncio.to_thread(self._close)
@@ -132,17 +138,27 @@ class Server(uvicorn.Server):
         host = f"[{name[0]}]" if ":" in name[0] else name[0]
         return f"http{'s' if self._serving.certificate else ''}://{host}:{name[1]}"
 
-    def _open(self) -> None:
+    def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             service = Service(self._serving.data, limits=self._serving.limits, allowed=self._serving.allowed)
             self._prepare(service)
             self.requests = Requests(service, self._serving.token)
-            self._gate.app = application(self.requests)
+            app: ASGIApp = application(self.requests)
+            if self._serving.dashboard:
+                app = asyncio.run_coroutine_threadsafe(self._with_pages(app, service), loop).result()
+            self._gate.app = app
             self.ready.set()
         except BaseException as error:
             self.failure = error
             self.ready.set()
             self.should_exit = True
+
+    async def _with_pages(self, app: ASGIApp, service: Service) -> ASGIApp:
+        from cqels_py.service.dashboard.mount import ByPath, Dashboard
+
+        dashboard = Dashboard(service)
+        await self._pages.enter_async_context(dashboard.running())
+        return ByPath(app, dashboard.app)
 
     def _close(self) -> None:
         assert self.requests is not None

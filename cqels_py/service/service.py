@@ -295,6 +295,14 @@ class Service:
             self._replace(known, definition, static)
             return False, known
 
+    def explain(self, definition: QueryDefinition) -> str:
+        """The plan of a query that is not registered. Errors as of `put_query`."""
+        if len(definition.text) > self.limits.query:
+            raise TooLarge(f"the text of a query has at most {self.limits.query} characters (--max-query)")
+        self._check(definition)
+        with Engine() as engine:
+            return engine.register(definition.text, changelog=definition.changelog).explain()
+
     def _add(self, name: str, definition: QueryDefinition, static: list[Any]) -> ServedQuery:
         if len(self.queries) >= self.limits.queries:
             raise TooMany(f"there are {self.limits.queries} queries already: remove one, or raise --max-queries")
