@@ -17,7 +17,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.asynchronous import ResultStream, check_no_coroutine, check_plain
 from cqels_py.engine.compile import CompiledQuery
 from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
-from cqels_py.engine.explained import as_dot, as_json
+from cqels_py.engine.explained import as_dot, as_json, with_prefixes
 from cqels_py.engine.live_table import SIGN as SHOWN_SIGN
 from cqels_py.engine.live_table import TIME as SHOWN_TIME
 from cqels_py.engine.live_table import LiveTable, notebook_display
@@ -385,7 +385,7 @@ class Query:
         if format not in ("text", "dot", "json"):
             raise UsageError(f"format is 'text', 'json' or 'dot', not {format!r}")
         if format == "dot" and has_automata(self.plan):
-            return automata_dot(self.plan)
+            return with_prefixes(automata_dot(self.plan), self.compiled.text)
         if format != "text":
             return (as_json if format == "json" else as_dot)(self.compiled, self.explain())
         with self._host._lock:
