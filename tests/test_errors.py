@@ -43,6 +43,7 @@ CODES = {
     "Failed": "CQ-FAILED",
     "Starting": "CQ-STARTING",
     "TooMany": "CQ-TOO-MANY",
+    "Unreachable": "CQ-UNREACHABLE",
 }
 """Codes are a promise: a line here is added, never changed."""
 

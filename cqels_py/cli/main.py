@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from cqels_py.cli import remote
 from cqels_py.cli.examples import WithExamples
 
 _NEW_OBJECTS = 200_000
@@ -800,6 +801,10 @@ def serve_command(
                 demo,
             )
         )
+
+
+for each in remote.COMMANDS:
+    app.add_command(each)
 
 
 @app.command("compile")

@@ -51,7 +51,7 @@ def run(asked: Asked) -> None:
         host=asked.host,
         port=asked.port,
         hosts=tuple(asked.allow_hosts),
-        token=_token(asked.token_file),
+        token=token_of(asked.token_file),
         certificate=asked.certificate,
         key=asked.key,
         limits=Limits(**{name: value for name, value in asked.limits.items() if value is not None}),
@@ -78,7 +78,8 @@ def default_folder(name: str) -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / name
 
 
-def _token(file: Path | None) -> str | None:
+def token_of(file: Path | None) -> str | None:
+    """The token in a file, or else that of the environment, if there is one."""
     if file is None:
         return os.environ.get(TOKEN)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -58,24 +59,54 @@ class Heading:
     order: tuple[tuple[str, bool], ...] = ()
 
 
-class AnswerTable:
-    """Shows an `Answer` on a terminal while it changes, or once at the end elsewhere."""
+class Rows(Protocol):
+    """The rows of a table: their number is `len`. `sorted`: are they shown by value, not in their own order?"""
 
-    def __init__(self, heading: Heading, decode: Decode, console: Console | None = None) -> None:
-        self._heading = heading
+    sorted: bool
+
+    def __len__(self) -> int: ...
+
+    @property
+    def distinct(self) -> int:
+        """The number of different rows."""
+
+    def terms(self, last: int | None, most: int) -> list[list[str]]:
+        """The last different rows (None: all), each as often as it is there, but at most `most` times; terms as in N-Triples."""
+
+
+class DecodedRows:
+    """The rows of an `Answer`."""
+
+    sorted = True
+
+    def __init__(self, width: int, decode: Decode) -> None:
+        self.answer = Answer(width)
         self._decode = decode
+
+    def __len__(self) -> int:
+        return len(self.answer)
+
+    @property
+    def distinct(self) -> int:
+        return len(self.answer.rows)
+
+    def terms(self, last: int | None, most: int) -> list[list[str]]:
+        answer = self.answer
+        chosen = slice(None) if last is None else slice(-last, None)
+        rows = np.repeat(answer.rows[chosen], np.minimum(answer.counts[chosen], most), axis=0)
+        terms = self._decode(rows.ravel())
+        width = rows.shape[1]
+        return [list(terms[first : first + width]) for first in range(0, len(terms), width)]
+
+
+class LiveTable:
+    """Shows rows on a terminal while they change, or once at the end elsewhere."""
+
+    def __init__(self, heading: Heading, rows: Rows, console: Console | None = None) -> None:
+        self._heading = heading
+        self._rows = rows
         self._console = console or Console()
-        self._answer = Answer(len(heading.variables))
         self._live: Live | None = None
-
-    def write(self, batch: ResultBatch) -> None:
-        self._answer.apply(batch)
-
-    def flush(self) -> None:
-        """Nothing: the answer is drawn together with the progress."""
-
-    def commit(self) -> None:
-        """Nothing: a terminal is not durable."""
 
     def show(self, line: str) -> None:
         """Draw the current answer again, with a line of progress below; does nothing without a terminal."""
@@ -109,20 +140,15 @@ class AnswerTable:
             table.add_column(variable, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis")
         for row in texts[:room]:
             table.add_row(*row)
-        more = len(self._answer) - min(len(texts), room)
+        more = len(self._rows) - min(len(texts), room)
         if more > 0:
             table.caption, table.caption_justify = f"… {more:,} more", "left"
         return table
 
     def _texts(self, room: int) -> list[list[str]]:
         """Readable rows, as often as they are in the answer; ordered as long as there are not too many of them."""
-        answer = self._answer
-        few = len(answer.rows) <= SORTED_AT_MOST
-        chosen = slice(None) if few else slice(-room, None)
-        rows = np.repeat(answer.rows[chosen], np.minimum(answer.counts[chosen], room), axis=0)
-        terms = self._decode(rows.ravel())
-        width = rows.shape[1]
-        found = [list(terms[first : first + width]) for first in range(0, len(terms), width)]
+        few = self._rows.sorted and self._rows.distinct <= SORTED_AT_MOST
+        found = self._rows.terms(None if few else room, room)
         if few:
             self._sort(found)
         return [list(map(readable, row)) for row in found]
@@ -138,6 +164,24 @@ class AnswerTable:
         if not self._console.is_terminal:
             return ROWS_WITHOUT_SCREEN
         return max(self._console.size.height - LINES_AROUND, 1)
+
+
+class AnswerTable(LiveTable):
+    """The table of the results of a run."""
+
+    def __init__(self, heading: Heading, decode: Decode, console: Console | None = None) -> None:
+        rows = DecodedRows(len(heading.variables), decode)
+        super().__init__(heading, rows, console)
+        self._answer = rows.answer
+
+    def write(self, batch: ResultBatch) -> None:
+        self._answer.apply(batch)
+
+    def flush(self) -> None:
+        """Nothing: the answer is drawn together with the progress."""
+
+    def commit(self) -> None:
+        """Nothing: a terminal is not durable."""
 
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)

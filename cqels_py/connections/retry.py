@@ -26,14 +26,22 @@ class Backoff:
 
     def wait(self) -> bool:
         """Wait before the next try; False, at once, when patience is at its end."""
+        seconds = self.pause()
+        if seconds is None:
+            return False
+        self.sleep(seconds)
+        return True
+
+    def pause(self) -> float | None:
+        """The seconds to wait before the next try, for those who wait in their own way; None when patience is at its end."""
         now = self.clock()
         if self._since is None:
             self._since = now
         if now - self._since >= self.patience:
-            return False
-        self.sleep(min(self._pause * random.uniform(0.5, 1), max(0.0, self._since + self.patience - now)))
+            return None
+        seconds = min(self._pause * random.uniform(0.5, 1), max(0.0, self._since + self.patience - now))
         self._pause = min(2 * self._pause, MOST)
-        return True
+        return seconds
 
     def reset(self) -> None:
         """The other side is back."""

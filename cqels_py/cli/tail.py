@@ -1,0 +1,169 @@
+"""`cqels tail`: the results of a query of the service, as a live table or as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from cqels_py.cli.failures import say
+from cqels_py.cli.remote_output import as_json, shown_as
+from cqels_py.cli.table import Heading, LiveTable
+from cqels_py.client import Client
+from cqels_py.errors import RunError, UsageError
+from cqels_py.service.failures import Conflict
+from cqels_py.terms.canonical import escape
+
+_REFRESH_SECONDS = 0.125
+_MANY = 100
+"""Results that came together, after which there is no pause: the reader is behind."""
+_KEPT = 1_000
+_TRIES = 20
+_ANSWER = "application/sparql-results+json"
+_STRING = "http://www.w3.org/2001/XMLSchema#string"
+_BOOLEAN = "http://www.w3.org/2001/XMLSchema#boolean"
+
+
+def follow(client: Client, name: str, start: int | None, limit: int | None, format_: str | None) -> None:
+    """Show results until the query is removed, the limit is reached, or a signal."""
+    figures = client.show(name)
+    graphs = figures.get("form") in ("CONSTRUCT", "DESCRIBE")
+    if graphs and format_ == "table":
+        raise UsageError("a table has no room for the triples of CONSTRUCT: leave --format table out")
+    if graphs or shown_as(format_) == "json":
+        for results in _limited(client, name, start, limit):
+            sys.stdout.writelines(f"{as_json(result)}\n" for result in results)
+            sys.stdout.flush()
+        return
+    _show_table(client, figures, start, limit)
+
+
+def _show_table(client: Client, figures: dict[str, Any], start: int | None, limit: int | None) -> None:
+    name, variables = figures["name"], _variables(figures)
+    rows: ChangingRows | LastRows = LastRows()
+    if figures["changelog"] and start is None:
+        try:
+            rows, start = _standing(client, name, variables)
+        except Conflict:
+            # Its results only come.
+            say(f"{name} has no answer that changes: the table has its last results")
+    table = LiveTable(Heading(name, variables), rows)
+    line = "waiting for results"
+    table.show(line)
+    try:
+        for results in _limited(client, name, start, limit):
+            for result in results:
+                rows.take(_row(result.get("bindings", result), variables), result["sign"] == "+")
+                line = f"result {result['number']:,} · {result['time']}"
+            table.show(line)
+            if len(results) < _MANY:
+                time.sleep(_REFRESH_SECONDS)
+    finally:
+        table.close(line)
+
+
+def _limited(client: Client, name: str, start: int | None, limit: int | None) -> Iterator[list[dict[str, Any]]]:
+    for results in client.tail_batches(name, start):
+        yield results if limit is None else list(islice(results, limit))
+        if limit is not None:
+            limit -= len(results)
+            if limit <= 0:
+                return
+
+
+def _standing(client: Client, name: str, variables: tuple[str, ...]) -> tuple[ChangingRows, int]:
+    """The answer as it stands, and the number of the first result behind it. Conflict for queries without one."""
+    for _ in range(_TRIES):
+        before = client.show(name)["results"]
+        answer = json.loads(client.answer(name, _ANSWER))
+        if client.show(name)["results"] == before:
+            rows = ChangingRows()
+            for row in [answer] if "boolean" in answer else answer["results"]["bindings"]:
+                rows.take(_row(row, variables), True)
+            return rows, before + 1
+    raise RunError(
+        f"the answer of {name} changes too often to be taken over; --from 0 shows its last results, --format json all of them"
+    )
+
+
+class ChangingRows:
+    """An answer as a changelog makes it: rows and their multiplicities, in the order in which they came."""
+
+    sorted = True
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, ...], int] = {}
+        self._length = 0
+
+    def take(self, row: tuple[str, ...], added: bool) -> None:
+        change = 1 if added else -1
+        self._length += change
+        self._counts[row] = self._counts.get(row, 0) + change
+        if not self._counts[row]:
+            del self._counts[row]
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def distinct(self) -> int:
+        return len(self._counts)
+
+    def terms(self, last: int | None, most: int) -> list[list[str]]:
+        newest = islice(reversed(self._counts.items()), last)
+        return [list(row) for row, count in reversed(list(newest)) for _ in range(min(count, most))]
+
+
+class LastRows:
+    """The last results, whatever their sign."""
+
+    sorted = False
+
+    def __init__(self) -> None:
+        self._rows: deque[tuple[str, ...]] = deque(maxlen=_KEPT)
+        self._length = 0
+
+    def take(self, row: tuple[str, ...], added: bool) -> None:
+        self._rows.append(row)
+        self._length += 1
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def distinct(self) -> int:
+        return len(self._rows)
+
+    def terms(self, last: int | None, most: int) -> list[list[str]]:
+        newest = islice(reversed(self._rows), last)
+        return [list(row) for row in newest][::-1]
+
+
+def _variables(figures: dict[str, Any]) -> tuple[str, ...]:
+    return ("boolean",) if figures.get("form") == "ASK" else tuple(figures.get("variables", ()))
+
+
+def _row(values: dict[str, Any], variables: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple([_term(values.get(name)) for name in variables])
+
+
+def _term(value: Any) -> str:
+    """A value of SPARQL's JSON as in N-Triples; unbound is empty."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return f'"{str(value).lower()}"^^<{_BOOLEAN}>'
+    text = value["value"]
+    if value["type"] == "uri":
+        return f"<{text}>"
+    if value["type"] == "bnode":
+        return f"_:{text}"
+    quoted = f'"{escape(text)}"'
+    if "xml:lang" in value:
+        return f"{quoted}@{value['xml:lang']}"
+    datatype = value.get("datatype", _STRING)
+    return quoted if datatype == _STRING else f"{quoted}^^<{datatype}>"

@@ -1,0 +1,151 @@
+"""The commands that speak to a service: what they print, their errors and exit statuses, against a real server."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cqels_py.cli import remote
+from cqels_py.cli.tail import ChangingRows, LastRows, follow
+from cqels_py.client import Client
+from cqels_py.client.connection import SERVER
+from tests.cli.conftest import Cqels
+from tests.service.support import HOT, READINGS, reading, served
+
+WRONG = "SELECT ?s\nWHERE [\n"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with served(tmp_path_factory.mktemp("data")) as client:
+        yield client
+
+
+@pytest.fixture
+def server(service: httpx.Client) -> str:
+    """A server without queries."""
+    for query in service.get("/queries").json():
+        service.delete(f"/queries/{query['name']}")
+    return str(service.base_url)
+
+
+def test_from_submit_to_stop(cqels: Cqels, server: str, tmp_path: Path) -> None:
+    query, readings = tmp_path / "hot.rq", tmp_path / "readings.nt"
+    query.write_text(HOT)
+    readings.write_bytes(reading("a", 31) + reading("b", 20))
+    at = ("--server", server)
+    sent = cqels("send", "readings", readings, "--iri", READINGS, *at)
+    assert (sent.status, sent.err) == (0, "2 elements; no query reads the stream, so nothing was kept\n")
+    submitted = cqels("submit", query, "--name", "hot", "--changelog", *at)
+    assert (submitted.status, submitted.err) == (0, "hot runs; cqels tail hot shows its results\n")
+    assert cqels("send", "readings", readings, *at).err == "2 elements\n"
+    tail = cqels("tail", "hot", "--from", "0", "--limit", "1", *at)
+    [line] = tail.out.splitlines()
+    assert json.loads(line)["number"] == 1
+    assert json.loads(line)["bindings"]["t"]["value"] == "31"
+    shown = cqels("tail", "hot", "--from", "0", "--limit", "1", "--format", "table", *at)
+    assert "31" in shown.out
+    [listed] = map(json.loads, cqels("list", *at).out.splitlines())
+    assert (listed["name"], listed["state"], listed["changelog"]) == ("hot", "running", True)
+    assert "running" in cqels("list", "--format", "table", *at).out
+    assert READINGS in cqels("list", "--streams", *at).out
+    assert cqels("pause", "hot", *at).err.startswith("hot is paused")
+    assert json.loads(cqels("show", "hot", *at).out)["state"] == "paused"
+    assert "state        paused" in cqels("show", "hot", "--format", "table", *at).out
+    assert cqels("resume", "hot", *at).status == 0
+    assert "readings" in cqels("show", "hot", "--plan", *at).out
+    assert cqels("stop", "hot", *at).err == "hot is removed\n"
+    gone = cqels("show", "hot", *at)
+    assert (gone.status, gone.out) == (1, "")
+    assert "'hot'" in gone.err
+
+
+def test_a_wrong_query_is_shown_with_its_line(cqels: Cqels, server: str, tmp_path: Path) -> None:
+    query = tmp_path / "hot.rq"
+    query.write_text(WRONG)
+    finished = cqels("submit", query, "--name", "hot", "--server", server)
+    assert finished.status == 2
+    assert f"error: {query}:2:7: " in finished.err
+    assert "\n  WHERE [\n        ^" in finished.err
+
+
+def test_wrong_elements_are_shown_with_their_line(cqels: Cqels, server: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.nt"
+    file.write_bytes(reading("a", 1) + b"oops\n")
+    finished = cqels("send", "readings", file, "--iri", READINGS, "--server", server)
+    assert (finished.status, finished.out) == (1, "")
+    assert f"error: {file}:2" in finished.err
+
+
+def test_a_server_that_is_not_there(cqels: Cqels) -> None:
+    for command in (("list",), ("tail", "hot"), ("stop", "hot")):
+        finished = cqels(*command, "--server", "http://127.0.0.1:9")
+        assert finished.status == 1
+        assert finished.err == (
+            "error: no server answers at http://127.0.0.1:9 (is it running? `cqels serve --port 9` starts it)\n"
+        )
+    assert cqels("list", "--server", "nowhere").status == 2
+
+
+def test_names_complete_in_the_shell(server: str, service: httpx.Client) -> None:
+    service.put("/streams/readings", json={"iri": READINGS})
+    service.put("/queries/hottest", content=HOT, headers={"Content-Type": "application/sparql-query"})
+
+    def completed(*words: str) -> list[str]:
+        given = {"_CQELS_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+        command = [sys.executable, "-m", "cqels_py"]
+        found = subprocess.run(command, env={**os.environ, **given}, capture_output=True, text=True, check=False)
+        return found.stdout.splitlines()
+
+    assert completed("cqels", "tail", "--server", server, "ho") == ["plain,hottest"]
+    assert completed("cqels", "send", "--server", server, "re") == ["plain,readings"]
+    assert completed("cqels", "tail", "--server", "http://127.0.0.1:9", "ho") == [""]
+
+
+def test_the_table_begins_with_the_answer_and_follows_its_changes(
+    server: str, service: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.put("/streams/readings", json={"iri": READINGS})
+    service.put("/queries/hot", json={"text": HOT, "changelog": True})
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+
+    def send(sensor: str, value: float) -> None:
+        service.post("/streams/readings", content=reading(sensor, value), headers={"Content-Type": "text/turtle"})
+
+    send("a", 31)
+    send("b", 55)
+    with Client(server) as client:
+        timer = threading.Timer(0.5, send, ("a", 77))
+        timer.start()
+        follow(client, "hot", None, 1, "table")
+        timer.join()
+    rows = [line for line in out.getvalue().splitlines() if "http" in line]
+    assert [[value in row for value in ("31", "55", "77")].index(True) for row in rows] == [0, 2, 1]
+
+
+def test_rows_of_an_answer_and_last_rows() -> None:
+    changing, last = ChangingRows(), LastRows()
+    changes: list[tuple[tuple[str, ...], bool]] = [(("1",), True), (("2",), True), (("1",), True), (("2",), False)]
+    for row, added in changes:
+        changing.take(row, added)
+        last.take(row, added)
+    assert (len(changing), changing.distinct, changing.terms(None, 9)) == (2, 1, [["1"], ["1"]])
+    assert (len(last), last.terms(2, 9)) == (4, [["1"], ["2"]])
+
+
+def test_help_does_not_import_the_client() -> None:
+    code = "import sys; from cqels_py.cli.main import main; main(['tail', '--help']); print(sorted(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "'click'" in found
+    assert not {"'httpx'", "'rich'", "'numpy'", "'cqels_py.client'"} & set(found.replace("]", ",").split(", "))
+    assert remote.SERVER == SERVER
