@@ -7,6 +7,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -14,11 +15,13 @@ from cqels_py.cli.failures import say
 from cqels_py.cli.remote_output import as_json, shown_as
 from cqels_py.cli.table import Heading, LiveTable
 from cqels_py.client import Client
+from cqels_py.client.failures import TO_BE_TRIED_AGAIN
 from cqels_py.errors import RunError, UsageError
 from cqels_py.service.failures import Conflict
 from cqels_py.terms.canonical import escape
 
 _REFRESH_SECONDS = 0.125
+_CHECK_SECONDS = 1.0
 _MANY = 100
 """Results that came together, after which there is no pause: the reader is behind."""
 _KEPT = 1_000
@@ -43,27 +46,69 @@ def follow(client: Client, name: str, start: int | None, limit: int | None, form
 
 
 def _show_table(client: Client, figures: dict[str, Any], start: int | None, limit: int | None) -> None:
-    name, variables = figures["name"], _variables(figures)
-    rows: ChangingRows | LastRows = LastRows()
-    if figures["changelog"] and start is None:
+    """Each text of the query has a table of its own: one that replaces another begins with empty windows."""
+    more: int | None = limit
+    while more is None or more > 0:
+        shown = TextTable(client, figures, start)
+        following, taken = shown.follow(more)
+        if following is None:
+            return
+        figures, start, more = following, shown.next, None if more is None else more - taken
+
+
+class TextTable:
+    """The table of one text of a query. `start`: the number of its first result; None: the answer as it stands, or from now on."""
+
+    def __init__(self, client: Client, figures: dict[str, Any], start: int | None) -> None:
+        self._client = client
+        self._name, self._generation = figures["name"], figures["generation"]
+        self._variables = _variables(figures)
+        self._rows: ChangingRows | LastRows = LastRows()
+        self._start = start
+        if figures["changelog"] and start is None:
+            try:
+                self._rows, self._start = _standing(client, self._name, self._variables)
+            except Conflict:
+                say(f"{self._name} has no answer that changes: the table has its last results")
+        self._line = "waiting for results"
+        self._checked = time.monotonic()
+        self.next: int | None = None
+        """Where the table of another text begins: of one with a changelog, with its answer."""
+
+    def follow(self, limit: int | None) -> tuple[dict[str, Any] | None, int]:
+        """Show results until another text replaces this one: its figures; None at the limit. And the number of results."""
+        table = LiveTable(Heading(self._name, self._variables), self._rows)
+        table.show(self._line)
+        taken = 0
         try:
-            rows, start = _standing(client, name, variables)
-        except Conflict:
-            # Its results only come.
-            say(f"{name} has no answer that changes: the table has its last results")
-    table = LiveTable(Heading(name, variables), rows)
-    line = "waiting for results"
-    table.show(line)
-    try:
-        for results in _limited(client, name, start, limit):
-            for result in results:
-                rows.take(_row(result.get("bindings", result), variables), result["sign"] == "+")
-                line = f"result {result['number']:,} · {result['time']}"
-            table.show(line)
-            if len(results) < _MANY:
-                time.sleep(_REFRESH_SECONDS)
-    finally:
-        table.close(line)
+            for results in _limited(self._client, self._name, self._start, limit):
+                replaced = self._replaced()
+                if replaced is not None:
+                    self.next = None if replaced["changelog"] or not results else results[0]["number"]
+                    return replaced, taken
+                self._take(results)
+                taken += len(results)
+                table.show(self._line)
+                if len(results) < _MANY:
+                    time.sleep(_REFRESH_SECONDS)
+            return None, taken
+        finally:
+            table.close(self._line)
+
+    def _take(self, results: list[dict[str, Any]]) -> None:
+        for result in results:
+            self._rows.take(_row(result.get("bindings", result), self._variables), result["sign"] == "+")
+            self._line = f"result {result['number']:,} · {result['time']}"
+
+    def _replaced(self) -> dict[str, Any] | None:
+        """The figures of another text, looked for once a second."""
+        if time.monotonic() - self._checked < _CHECK_SECONDS:
+            return None
+        self._checked = time.monotonic()
+        with suppress(*TO_BE_TRIED_AGAIN):
+            figures = self._client.show(self._name)
+            return figures if figures["generation"] != self._generation else None
+        return None
 
 
 def _limited(client: Client, name: str, start: int | None, limit: int | None) -> Iterator[list[dict[str, Any]]]:

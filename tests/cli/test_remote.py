@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cqels_py.cli import remote
-from cqels_py.cli.tail import ChangingRows, LastRows, follow
+from cqels_py.cli import remote, tail
+from cqels_py.cli.tail import ChangingRows, LastRows
 from cqels_py.client import Client
 from cqels_py.client.connection import SERVER
 from tests.cli.conftest import Cqels
@@ -48,8 +48,8 @@ def test_from_submit_to_stop(cqels: Cqels, server: str, tmp_path: Path) -> None:
     submitted = cqels("submit", query, "--name", "hot", "--changelog", *at)
     assert (submitted.status, submitted.err) == (0, "hot runs; cqels tail hot shows its results\n")
     assert cqels("send", "readings", readings, *at).err == "2 elements\n"
-    tail = cqels("tail", "hot", "--from", "0", "--limit", "1", *at)
-    [line] = tail.out.splitlines()
+    tailed = cqels("tail", "hot", "--from", "0", "--limit", "1", *at)
+    [line] = tailed.out.splitlines()
     assert json.loads(line)["number"] == 1
     assert json.loads(line)["bindings"]["t"]["value"] == "31"
     shown = cqels("tail", "hot", "--from", "0", "--limit", "1", "--format", "table", *at)
@@ -127,10 +127,39 @@ def test_the_table_begins_with_the_answer_and_follows_its_changes(
     with Client(server) as client:
         timer = threading.Timer(0.5, send, ("a", 77))
         timer.start()
-        follow(client, "hot", None, 1, "table")
+        tail.follow(client, "hot", None, 1, "table")
         timer.join()
     rows = [line for line in out.getvalue().splitlines() if "http" in line]
     assert [[value in row for value in ("31", "55", "77")].index(True) for row in rows] == [0, 2, 1]
+
+
+def test_a_text_that_replaces_the_query_has_a_table_of_its_own(
+    server: str, service: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.put("/streams/readings", json={"iri": READINGS})
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(tail, "_CHECK_SECONDS", 0)
+
+    def register(text: str) -> None:
+        service.put("/queries/hot", json={"text": text, "changelog": True})
+
+    def send(sensor: str, value: float) -> None:
+        service.post("/streams/readings", content=reading(sensor, value), headers={"Content-Type": "text/turtle"})
+
+    def replace() -> None:
+        register(HOT.replace("30", "31"))
+        send("b", 55)
+        threading.Timer(0.5, send, ("c", 66)).start()
+
+    register(HOT)
+    send("a", 44)
+    with Client(server) as client:
+        threading.Timer(0.5, replace).start()
+        tail.follow(client, "hot", None, 1, "table")
+    first, _, second = out.getvalue().strip().partition("hot\n")[2].partition("hot\n")
+    assert ("44" in first, "44" in second) == (True, False)
+    assert "55" in second
 
 
 def test_rows_of_an_answer_and_last_rows() -> None:
