@@ -67,7 +67,8 @@ def send(client: Client, stream: str, file: Path, media_type: str | None, iri: s
     dropped = "".join(f", {counts[reason]:,} dropped ({reason})" for reason in ("late", "ahead") if counts[reason])
     repeated = ", which were there already" if counts["repeated"] else ""
     unread = "; no query reads the stream, so nothing was kept" if counts["unread"] else ""
-    say(f"{counts['elements']:,} elements{dropped}{repeated}{unread}")
+    count = counts["elements"]
+    say(f"{count:,} element{'' if count == 1 else 's'}{dropped}{repeated}{unread}")
 
 
 def as_json(value: object) -> str:
