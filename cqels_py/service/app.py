@@ -47,6 +47,7 @@ _SECONDS_AFTER_A_WRONG_TOKEN = 0.5
 _PUSHING, _OTHERS = 8, 8
 PLANS = {"text/plain": "text", "application/json": "json", "text/vnd.graphviz": "dot"}
 """Forms of a plan by media type."""
+PROFILES = ("application/json", "text/plain", "text/vnd.graphviz")
 _LOG = logging.getLogger("cqels_py")
 
 
@@ -152,6 +153,14 @@ class Requests:
         text = await self._done(query.explain, PLANS[kind])
         return Response(text, media_type=kind, headers={"Vary": "Accept"})
 
+    async def get_profile(self, request: Request) -> ASGIApp:
+        query = self.service.registered(request.path_params["name"])
+        kind = chosen(request.headers.get("accept", ""), PROFILES)
+        profile = await self._done(query.profile)
+        if kind == "application/json":
+            return json_response(profile.as_dict())
+        return Response(str(profile) if kind == "text/plain" else profile.dot(), media_type=kind)
+
     async def get_results(self, request: Request) -> ASGIApp:
         query = self.service.query(request.path_params["name"])
         kind = chosen(request.headers.get("accept", ""), (EVENTS, LINES))
@@ -233,6 +242,7 @@ def application(requests: Requests) -> Starlette:
         Route("/queries", _answered(r.list_queries), methods=["GET"]),
         *_routes("/queries/{name}", GET=r.get_query, PUT=r.put_query, DELETE=r.delete_query),
         Route("/queries/{name}/plan", _answered(r.get_plan), methods=["GET"]),
+        Route("/queries/{name}/profile", _answered(r.get_profile), methods=["GET"]),
         Route("/queries/{name}/results", _answered(r.get_results), methods=["GET"]),
         WebSocketRoute("/queries/{name}/results", r.results_socket),
         Route("/queries/{name}/answer", _answered(r.get_answer), methods=["GET"]),

@@ -66,6 +66,16 @@ def openapi() -> dict[str, Any]:
                 "parameters": [_name()],
                 "get": _does("The plan.", _content("text/plain", _JSON, "text/vnd.graphviz"), "404", "406", "409"),
             },
+            "/queries/{name}/profile": {
+                "parameters": [_name()],
+                "get": _does(
+                    "What the operators have done.",
+                    _content(_JSON, "text/plain", "text/vnd.graphviz"),
+                    "404",
+                    "406",
+                    "409",
+                ),
+            },
             "/queries/{name}/results": {
                 "parameters": [_name()],
                 "get": _does(

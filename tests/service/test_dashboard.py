@@ -94,6 +94,8 @@ def test_a_query_is_submitted_watched_and_stopped(browser: Any, address: str, cl
         client.post("/streams/readings", content=reading("s7", 21.5), headers={"Content-Type": N_TRIPLES})
         page.get_by_role("cell", name=f"{EX}s7").wait_for()
         assert page.get_by_role("cell", name="21.5").is_visible()
+        page.get_by_text("Operators, with rows").click()
+        page.get_by_text("rows out").wait_for()
         page.get_by_role("button", name="Pause").click()
         page.get_by_text("paused").wait_for()
         page.get_by_role("button", name="Stop", exact=True).click()

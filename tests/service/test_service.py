@@ -186,6 +186,10 @@ def test_what_is_there(client: httpx.Client) -> None:
     assert "RANGE" in client.get("/queries/plan/plan").text
     assert client.get("/queries/plan/plan", headers={"Accept": "application/json"}).json()["form"] == "SELECT"
     assert client.get("/queries/plan/plan", headers={"Accept": "text/vnd.graphviz"}).text.startswith("digraph")
+    send(client, reading("s1", 35) + reading("s2", 20))
+    assert client.get("/queries/plan/profile").json()["operators"][0]["rows_out"] == 1
+    for kind, start in (("text/plain", "SELECT"), ("text/vnd.graphviz", "digraph")):
+        assert start in client.get("/queries/plan/profile", headers={"Accept": kind}).text
     assert client.get("/healthz").json()["status"] == "ok"
     assert client.get("/livez").status_code == 200
     assert "cqels_elements_total" in client.get("/metrics").text

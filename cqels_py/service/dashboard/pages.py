@@ -22,6 +22,8 @@ from cqels_py.service.service import ServedQuery, Service
 
 _SECOND = 1.0
 _MOST_ROWS, _MOST_POINTS = 200, 300
+_TEXT = "whitespace-pre-wrap font-mono text-sm"
+_WIDE_TEXT = "whitespace-pre font-mono text-sm overflow-x-auto w-full"
 _EXAMPLE = """PREFIX : <http://example.org/>
 SELECT ?sensor (AVG(?t) AS ?mean)
 WHERE { STREAM :readings [RANGE 1m] { ?sensor :temperature ?t } }
@@ -123,7 +125,7 @@ class Pages:
                 explain = ui.button("Explain").props("outline no-caps")
                 submit = ui.button("Submit").props("no-caps unelevated")
             problem = ui.label().classes("text-negative whitespace-pre-wrap font-mono").props('role="alert"')
-            plan = ui.label().classes("whitespace-pre-wrap font-mono text-sm overflow-x-auto w-full")
+            plan = ui.label().classes(_WIDE_TEXT)
 
         def asked() -> QueryDefinition:
             return QueryDefinition.of({"text": editor.value, "changelog": changelog.value})
@@ -171,9 +173,11 @@ class _ShownQuery:
         columns = columns_of(query.variables, query.form) if query is not None else []
         self._table = _table([name for name, _ in columns], "number", "No result yet.", dict(columns))
         with ui.expansion("Query and plan").classes("w-full"):
-            self._text = ui.label().classes("whitespace-pre-wrap font-mono text-sm")
+            self._text = ui.label().classes(_TEXT)
             ui.separator()
-            self._plan = ui.label().classes("whitespace-pre-wrap font-mono text-sm overflow-x-auto w-full")
+            self._plan = ui.label().classes(_WIDE_TEXT)
+        with ui.expansion("Operators, with rows and time since the server began").classes("w-full") as self._operators:
+            self._profile = ui.label().classes(_WIDE_TEXT)
 
     async def refresh(self) -> None:
         """Show the query as it is now."""
@@ -194,6 +198,8 @@ class _ShownQuery:
         self._chart.update()
         await self._read_results()
         await self._explain(found)
+        if self._operators.value and self._running.query is not None:
+            self._profile.text = str(await asyncio.to_thread(self._running.query.profile))
 
     async def _read_results(self) -> None:
         """The last results; those between that came too quickly to be shown are left out."""
