@@ -14,13 +14,6 @@ FUNCTIONS = (
     "ROUND", "CEIL", "FLOOR", "RAND", "NOW", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ", "MD5",
     "SHA1", "SHA256", "SHA384", "SHA512",
 )  # fmt: skip
-_XSD = "http://www.w3.org/2001/XMLSchema#"
-_TYPES = (
-    *("boolean", "integer", "decimal", "float", "double", "string"),
-    *("dateTime", "date", "duration", "dayTimeDuration", "yearMonthDuration"),
-)
-CASTS = tuple(_XSD + name for name in _TYPES)
-"""The functions that are IRIs: each takes one argument."""
 _ELSEWHERE = {
     "AVERAGE": "AVG", "MEAN": "AVG", "LENGTH": "STRLEN", "LEN": "STRLEN", "STRINGLENGTH": "STRLEN", "UPPER": "UCASE",
     "UPPERCASE": "UCASE", "TOUPPER": "UCASE", "LOWER": "LCASE", "LOWERCASE": "LCASE", "TOLOWER": "LCASE", "SUBSTRING": "SUBSTR",
@@ -51,17 +44,3 @@ def instead_of(name: str) -> str:
     if meant is not None:
         return f"write {meant}(…)"
     return f"SPARQL 1.1 has {', '.join(FUNCTIONS)}, and the aggregates {', '.join(AGGREGATES)}"
-
-
-def wrong_call(name: str, arguments: int) -> str | None:
-    """The fault of a call of a function whose name is an IRI; None where there is none.
-
-    >>> wrong_call("http://www.w3.org/2001/XMLSchema#integer", 2)
-    'xsd:integer takes 1 argument, not 2'
-    """
-    local = re.split("[#/]", name)[-1]
-    if name in CASTS:
-        return None if arguments == 1 else f"xsd:{local} takes 1 argument, not {arguments}"
-    if name.startswith(_XSD):
-        return f"unknown function {name}: the casts are xsd:{', xsd:'.join(_TYPES)}"
-    return f"unknown function {name}: {instead_of(local)}"

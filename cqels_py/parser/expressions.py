@@ -8,7 +8,6 @@ from typing import Any
 from rdflib import Literal, URIRef, Variable
 from rdflib.plugins.sparql.parserutils import CompValue
 
-from cqels_py.algebra.function_names import wrong_call
 from cqels_py.algebra.nodes import AggregateCall, Call, Constant, Exists, Expression, Pattern, Term
 from cqels_py.parser.grammar import Nil
 from cqels_py.parser.long_lists import Rows
@@ -124,11 +123,7 @@ class ExpressionReader:
                 "f:timestamp is not supported: take the time from a property of the elements, as in ?reading :time ?t",
                 name,
             )
-        arguments = self._list(value.expr) if "expr" in value else ()
-        fault = wrong_call(name, len(arguments))
-        if fault is not None:
-            raise unsupported(fault, name)
-        return Call(name, arguments)
+        return Call(name, self._list(value.expr) if "expr" in value else ())
 
     def aggregate(self, value: CompValue) -> AggregateCall:
         argument = None if isinstance(value.vars, str) and value.vars == "*" else self.read(value.vars)

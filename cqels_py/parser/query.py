@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 from rdflib import URIRef, Variable
@@ -298,18 +298,16 @@ class _Parse:
         return self._form().start
 
     def _near(self, problem: Unplaced) -> int:
-        """The token that shows a problem: outside of clauses, or else within one, such as a rule."""
+        near = problem.near
         tokens = self._outside_of_clauses()
         start = next((at for at, token in enumerate(tokens) if token.is_word(*problem.after)), 0)
-        candidates = chain(tokens[start:], self._tokens.tokens)
-        return next((token.start for token in candidates if self._shows(token, problem.near)), self._form().start)
-
-    def _shows(self, token: Token, near: str) -> bool:
-        if token.kind in (Kind.IRI, Kind.NAME) and self._iri(token) == near:
-            return True
-        if token.kind is Kind.VARIABLE:
-            return near == f"?{token.text[1:]}"
-        return token.text.upper() == near.upper()
+        for token in tokens[start:]:
+            same = token.text.upper() == near.upper()
+            if same or (token.kind in (Kind.IRI, Kind.NAME) and self._iri(token) == near):
+                return token.start
+            if token.kind is Kind.VARIABLE and near == f"?{token.text[1:]}":
+                return token.start
+        return self._form().start
 
     def _iri(self, token: Token) -> str:
         try:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from cqels_py.algebra.function_names import CASTS
+import re
+
+from cqels_py.algebra.function_names import instead_of
 from cqels_py.algebra.nodes import Call, Constant, Exists, Expression, VariableRef
 from cqels_py.algebra.printer import expression_text
 from cqels_py.errors import UnsupportedQuery
 from cqels_py.plan.expressions import ExpressionProgram, Instruction
 from cqels_py.terms.rdf import from_rdflib
 
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_CASTS = (
+    *("boolean", "integer", "decimal", "float", "double", "string"),
+    *("dateTime", "date", "duration", "dayTimeDuration", "yearMonthDuration"),
+)
 VOLATILE = ("RAND", "UUID", "STRUUID", "BNODE")
 """Volatile functions: each evaluation gives another value. See planner.volatile."""
 
@@ -30,7 +37,7 @@ ARITIES: dict[str, tuple[int, int | None]] = {
     "SUBSTR": (2, 3),
     "REGEX": (2, 3),
     "REPLACE": (3, 4),
-    **dict.fromkeys(CASTS, (1, 1)),
+    **{_XSD + name: (1, 1) for name in _CASTS},
 }
 """Every function that can be evaluated, with the least and the greatest number of arguments (None: any)."""
 
@@ -89,6 +96,10 @@ def _check_call(name: str, count: int) -> None:
             " stand in a BIND at the end of an RSTREAM query, or in an expression that it selects, where no "
             "GROUP BY, filter or join reads the value; DISTINCT, ORDER BY and LIMIT then belong in a sub-select below it"
         )
+    if name not in ARITIES:
+        if name.startswith(_XSD):
+            raise UnsupportedQuery(f"unknown function {name}: the casts are xsd:{', xsd:'.join(_CASTS)}")
+        raise UnsupportedQuery(f"unknown function {name}: {instead_of(re.split('[#/]', name)[-1])}")
     least, most = ARITIES[name]
     if count < least or (most is not None and count > most):
         expected = f"{least}" if least == most else f"{least} to {most}" if most else f"at least {least}"

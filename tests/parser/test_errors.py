@@ -130,14 +130,6 @@ SYNTAX = [
 ]  # fmt: skip
 
 UNSUPPORTED = [
-    (with_filter(":distance(?x, ?v) > 3"), (4, 9), "unknown function http://ex.org/distance: SPARQL 1.1 has BOUND"),
-    (with_filter("1 + :upper-case(?v) > 3"), (4, 13), "upper-case: write UCASE(…)"),
-    (with_filter("<http://www.w3.org/2001/XMLSchema#byte>(?v) = 1"), (4, 9), "XMLSchema#byte: the casts are xsd:boolean"),
-    (
-        with_filter("<http://www.w3.org/2001/XMLSchema#integer>(?v, 1) = 1"),
-        (4, 9),
-        "xsd:integer takes 1 argument, not 2",
-    ),
     (around("[RANGE 5s PARTITION BY ?x]"), (2, 33), "such as [COUNT 10 PARTITION BY ?x]"),
     (around("[COUNT 5 STEP 2 START 3]"), (2, 39), "START is for windows of time"),
     (

@@ -82,7 +82,12 @@ def test_iris_are_constants() -> None:
         (Call("+", (FIVE, Call("STRUUID", ()))), "STRUUID gives another value"),
         (Call("UUID", ()), "UUID gives"),
         (Call("BNODE", (X,)), "BNODE gives"),
+        (Call("http://example.org/distance", (X, Y)), "unknown function http://example.org/distance: .*STRLEN"),
+        (Call("http://www.w3.org/2005/xpath-functions#upper-case", (X,)), "#upper-case: write UCASE"),
+        (Call("http://www.w3.org/2001/XMLSchema#byte", (X,)), "XMLSchema#byte: .* xsd:integer"),
+        (Call("FROBNICATE", (X,)), "unknown function FROBNICATE"),
         (Call("SUBSTR", (X,)), "SUBSTR takes 2 to 3 arguments, not 1"),
+        (Call(str(XSD.integer), (X, Y)), "integer takes 1 arguments, not 2"),
         (Call("BOUND", (FIVE,)), "BOUND takes a variable"),
     ],
 )

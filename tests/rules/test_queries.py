@@ -275,7 +275,7 @@ REFUSED = {
     "WHERE { ?x :v ?y BIND(STR(STRUUID()) AS ?z) }": "STRUUID() in a rule is not supported",
     "WHERE { ?x :v ?y BIND(BNODE() AS ?z) }": "BNODE() in a rule is not supported",
     "WHERE { SOMETIME [0s, 1s] { ?x :v ?y BIND(:f(?y) AS ?z) } }": "unknown function http://ex.org/f",
-    "WHERE { ?x :v ?y FILTER(<http://www.w3.org/2001/XMLSchema#integer>(?y, 3) > 1) }": "takes 1 argument, not 2",
+    "WHERE { ?x :v ?y FILTER(<http://www.w3.org/2001/XMLSchema#integer>(?y, 3) > 1) }": "takes 1 arguments, not 2",
     "WHERE { ?x :v ?y FILTER(COUNT(?y) > 1) }": "not COUNT: aggregate over STATE",
     "WHERE { NEXT [0s, 1s] { ?x a :A } }": "bodies look back: what follows later is said in the head, FOR [0s, 3s]",
     "WHERE { ?x a :A } GROUP BY ?x": "expected",

@@ -60,7 +60,7 @@ def test_the_example(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_the_page_quotes_the_example() -> None:
     text = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
-    (quoted,) = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    quoted, *_ = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     example = EXAMPLE.read_text(encoding="utf-8")
     for line in filter(str.strip, quoted.splitlines()):
         assert line.strip() in example, line
