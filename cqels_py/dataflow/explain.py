@@ -224,7 +224,7 @@ def _estimate(window: PlannedWindow, scan: plan.Scan) -> str:
     if measure is Measure.TIME:
         leaves, at = max(1, (size + window.bounds.delay) * _RATE // 1_000_000), f" ({_RATE:,} a second)"
     own = _WORD * (1 + (len(scan.variables) if scan.keep_ids or _waits(window) else 0))
-    return f", about {_bytes(leaves * own)} for {leaves:,} mappings{at}"
+    return f", about {size_text(leaves * own)} for {leaves:,} mappings{at}"
 
 
 def _constant(constant: Constant) -> str:
@@ -268,7 +268,8 @@ def _closure(node: plan.ClosureRows) -> str:
     within = " within each graph" if len(node.edge) == 3 else ""
     return (
         f"transitive closure {_names(node.variables)} over the edges {_names(node.edge)}{within}, {sources}; keeps the edges and "
-        f"{trees}, about {_bytes(_PAIR)} for each reachable pair: a change costs as much as the pairs that it connects or separates"
+        f"{trees}, about {size_text(_PAIR)} for each reachable pair: "
+        "a change costs as much as the pairs that it connects or separates"
     )
 
 
@@ -315,7 +316,8 @@ def _factorised(node: plan.FactorisedGroups) -> str:
     )
 
 
-def _bytes(size: int) -> str:
+def size_text(size: int) -> str:
+    """A number of bytes in the unit in which it has at most four digits."""
     for unit in ("B", "KB", "MB", "GB"):
         if size < 10_000:
             return f"{size:,} {unit}"

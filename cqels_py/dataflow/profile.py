@@ -10,7 +10,7 @@ from cqels_py.dataflow.counted_join import CountedJoinScan
 from cqels_py.dataflow.dataflow import Dataflow
 from cqels_py.dataflow.delta_sources import Constant, DataflowNode, OperatorNode, unwrap
 from cqels_py.dataflow.event_rows import EventRowsScan
-from cqels_py.dataflow.explain import headline, tree
+from cqels_py.dataflow.explain import headline, size_text, tree
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.running_rules import RunningRules
 from cqels_py.dataflow.scans import PartitionedScan, Scan
@@ -235,16 +235,6 @@ def _streams(query: Plan, source: DataflowNode) -> tuple[str, ...]:
 def _short(text: str) -> str:
     """What an operator does, without what it keeps: that is measured."""
     return text.split("; ")[0]
-
-
-def size_text(size: int) -> str:
-    """A number of bytes in the unit in which it has at most four digits."""
-    amount = float(size)
-    for unit in ("B", "KB", "MB", "GB"):
-        if amount < 10_000:
-            return f"{amount:,.0f} {unit}"
-        amount /= 1_000
-    return f"{amount:,.0f} TB"
 
 
 def _quoted(lines: list[str]) -> str:

@@ -40,7 +40,7 @@ class Work:
         self.rows_in = self.rows_out = self.nanoseconds = 0
 
     def counted(self, made: Iterable[Delta]) -> Iterator[Delta]:
-        """The same deltas, whose rows are counted as they are read."""
+        """The deltas, whose rows are counted as they are read."""
         for delta in made:
             self.rows_out += len(delta.tick)
             yield delta

@@ -31,7 +31,7 @@ class ClockGuard:
         self._ahead = ahead
 
     def by(self, clock: Clock) -> ClockGuard:
-        """The same by another clock."""
+        """A guard with this limit by another clock."""
         return ClockGuard(clock, self._ahead)
 
     def admit(self, time: npt.NDArray[np.int64], stream: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:

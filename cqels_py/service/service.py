@@ -282,8 +282,6 @@ class Service:
     def put_query(self, name: str, definition: QueryDefinition) -> tuple[bool, ServedQuery]:
         """Register a query, or replace one by another text; is it new? It runs when this returns."""
         checked_name(name)
-        if len(definition.text) > self.limits.query:
-            raise TooLarge(f"the text of a query has at most {self.limits.query} characters (--max-query)")
         self._check(definition)
         static = self._static_of(definition)
         with self._lock:
@@ -297,8 +295,6 @@ class Service:
 
     def explain(self, definition: QueryDefinition) -> str:
         """The plan of a query that is not registered. Errors as of `put_query`."""
-        if len(definition.text) > self.limits.query:
-            raise TooLarge(f"the text of a query has at most {self.limits.query} characters (--max-query)")
         self._check(definition)
         with Engine() as engine:
             return engine.register(definition.text, changelog=definition.changelog).explain()
@@ -438,7 +434,9 @@ class Service:
         return found
 
     def _check(self, definition: QueryDefinition) -> None:
-        """Forbidden for a query that would open files or connections, before any is opened; QuerySyntaxError."""
+        """TooLarge; Forbidden for a query that would open files or connections, before any is opened; QuerySyntaxError."""
+        if len(definition.text) > self.limits.query:
+            raise TooLarge(f"the text of a query has at most {self.limits.query} characters (--max-query)")
         asked = parse(definition.text)
         for pattern, _ in walk(asked.pattern):
             if isinstance(pattern, ServiceClause):

@@ -13,8 +13,9 @@ from typing import Any
 
 from nicegui import ui
 
+from cqels_py.dataflow.explain import size_text
 from cqels_py.errors import CqelsError
-from cqels_py.service.dashboard.rates import Rates, in_bytes
+from cqels_py.service.dashboard.rates import Rates
 from cqels_py.service.dashboard.result_rows import columns_of, row_of
 from cqels_py.service.definitions import QueryDefinition
 from cqels_py.service.result_store import NotKept
@@ -73,7 +74,7 @@ class Pages:
                     "state": found["state"],
                     "results": f"{found['results']:,}",
                     "rate": f"{rates.of(f'query {each.name}', found['results'], now):,.0f}/s",
-                    "memory": in_bytes(found.get("state_bytes", 0)),
+                    "memory": size_text(found.get("state_bytes", 0)),
                     "streams": ", ".join(found.get("streams", [])),
                 }
             )
@@ -190,7 +191,7 @@ class _ShownQuery:
         self._points.append((time.time() * 1000, round(rate, 1)))
         self._state.text = state
         self._state.props(f"color={_COLORS[state]}")
-        memory = in_bytes(found.get("state_bytes", 0))
+        memory = size_text(found.get("state_bytes", 0))
         self._figures.text = f"{found['results']:,} results · {rate:,.0f}/s · state {memory}"
         self._pause.text = "Resume" if state == "paused" else "Pause"
         self._failure.text = found.get("failure", "")

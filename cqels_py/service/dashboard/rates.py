@@ -21,17 +21,3 @@ class Rates:
         before, at = self._before.get(name, (count, seconds))
         self._before[name] = count, seconds
         return max(0.0, (count - before) / (seconds - at)) if seconds > at else 0.0
-
-
-def in_bytes(size: int) -> str:
-    """A size as people read it.
-
-    >>> in_bytes(800), in_bytes(1_536), in_bytes(5 << 20)
-    ('800 B', '1.5 KiB', '5.0 MiB')
-    """
-    amount, unit = float(size), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024:
-            break
-        amount, unit = amount / 1024, larger
-    return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
