@@ -173,8 +173,9 @@ class Dataflow:
     def program(self) -> StepProgram | None:
         """Does the step of a single element as one call, if it can: made after the first tick, when this is first asked."""
         if self._program is None and not self._without_program and self._ticked:
-            if not self._every_tick:
-                self._program = program_of(self.root, self._output, self.shared_scans, self._dictionary)
+            self._program = program_of(
+                self.root, self._output, self.shared_scans, self._dictionary, every_tick=self._every_tick
+            )
             self._without_program = self._program is None
         return self._program
 

@@ -180,6 +180,12 @@ class ProgramBuilder:
             self._nodes.append(node)
         return self._made[id(node)]
 
+    def add_what_has_entries(self, root: DeltaSource) -> None:
+        """Add the sources that a program can do, as far as they read no others."""
+        for source in sources_below(root):
+            if has_entries(source):
+                self.add(source)
+
     def add_report(self, changes: DeltaRecord, output: Changes) -> DeltaRecord:
         """Add the row that makes results of the answer's changes. Their first column has times."""
         width = len(output.variables)
@@ -263,6 +269,9 @@ class RowCounts:
             if isinstance(node, WindowScan):
                 node.work.rows_in += insertions
         self.totals[:] = 0
+
+
+NO_COUNTS = RowCounts((), np.empty(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import counted_triples, empty_elements
 from cqels_py.dataflow.router import RoutedBatch, Router
@@ -17,7 +19,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock
 from cqels_py.event_time.timers import EventTimers
 from cqels_py.kernels.primitives import state_record
-from cqels_py.operators.s2r.arrivals import ArrivalCounter
+from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
 
 
 class StepCache(Protocol):
@@ -146,6 +148,11 @@ class SharedScans:
         self._counter.count_one(stream, triples)
         if state_record.CHECKED:
             state_record.check_replaced()
+
+    def scanned(self, stream: int, triples: int, step: Step) -> RoutedBatch:
+        """A program has taken an element into all windows: what is left of the step is the operators'."""
+        self._counter.count_one(stream, triples)
+        return RoutedBatch(_NOTHING, step, Arrivals(step, _NONE), _NONE, _NONE)
 
     def resume(self, batch: ElementBatch, step: Step) -> RoutedBatch:
         """Go on with the step of one element that the clock has taken in."""
@@ -276,4 +283,4 @@ class SharedScansPool:
         self._open.clear()
 
 
-_NOTHING = empty_elements()
+_NOTHING, _NONE = empty_elements(), np.empty(0, np.int64)

@@ -14,9 +14,10 @@ from enum import Enum
 import numpy as np
 
 from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.rearrange import empty_elements
 from cqels_py.batches.results import ResultBatch
-from cqels_py.dataflow.delta_sources import DeltaSource
-from cqels_py.dataflow.program_builder import ProgramBuilder, has_entries, view_of
+from cqels_py.dataflow.delta_sources import Constant, DeltaSource, OperatorNode, sources_below
+from cqels_py.dataflow.program_builder import NO_COUNTS, ProgramBuilder, has_entries, view_of
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.work import COMPILED_ONE_IN, FIRST_COMPILED
@@ -36,13 +37,15 @@ _TIMED, _ROUTED = 2, 3
 """After so many rows the clock has taken in the element, and its triples are routed."""
 
 
+_NOTHING = empty_elements()
 _TIME = element.DUE_THROUGH + 1
 _FIRST, _LAST, _NUMBERS = _TIME + 1, _TIME + 2, _TIME + 3
 """Where the element's time and its first and last triple are, in one array with its words."""
 
 
 class Outcome(Enum):
-    """REFUSED: nothing has happened, and calls are to do the whole step. STOPPED: they go on with it. COMPLETE: it is done."""
+    """REFUSED: nothing has happened, and calls are to do the whole step. STOPPED: they go on with it, also where
+    the program ends before operators that have no entries. COMPLETE: it is done."""
 
     REFUSED = 0
     STOPPED = 1
@@ -50,9 +53,12 @@ class Outcome(Enum):
 
 
 class StepProgram:
-    """The program of a query that is alone on its scans, and the record of the element that it takes in."""
+    """The program of a query that is alone on its scans, and the record of the element that it takes in.
 
-    def __init__(self, root: DeltaSource, output: Changes, shared: SharedScans, dictionary: Dictionary) -> None:
+    Without an `output` it ends before the operators that have no entries: each step is STOPPED there.
+    """
+
+    def __init__(self, root: DeltaSource, output: Changes | None, shared: SharedScans, dictionary: Dictionary) -> None:
         self._root, self._output, self._shared, self._dictionary = root, output, shared, dictionary
         # Numbers are written one by one, for which a memoryview takes a third of the time that an array takes.
         numbers, self._stream = np.zeros(_NUMBERS, np.int64), np.empty(1, np.int32)
@@ -80,9 +86,14 @@ class StepProgram:
         self._encode = program.add_row(element.encode, encode, terms.table, terms.arena, terms.meta)
         program.add_row(element.tell_time, (here, element.CLOCK.address(), clock))
         program.add_row(element.route, (here, element.MATCH.address(), router.address))
-        self._changes = program.add(self._root)
-        self._results = program.add_report(self._changes, self._output)
-        self.counts = program.add_counts()
+        if self._output is None:
+            program.add_what_has_entries(self._root)
+            # The calls that go on count what the sources have made.
+            self.counts = NO_COUNTS
+        else:
+            self._changes = program.add(self._root)
+            self._results = program.add_report(self._changes, self._output)
+            self.counts = program.add_counts()
         self._program = program.finished(self._status)
         self._parts, self._rows, self._address = program.parts, len(program), self._program.address
 
@@ -116,6 +127,9 @@ class StepProgram:
         with dictionary.lock:
             row = driver.run(self._address, 0)
         if row == self._rows or self._made_room(row, triples, time):
+            if self._output is None:
+                self._reached = self._rows
+                return Outcome.STOPPED
             shared.took_in(stream, time, triples)
             return Outcome.COMPLETE
         self._note_stop()
@@ -144,35 +158,44 @@ class StepProgram:
 
     def results(self) -> ResultBatch | None:
         """Those of the step that was completed."""
-        if not len(self._results):
+        if self._output is None or not len(self._results):
             return None
         tick, sign, columns = self._results.taken(len(self._results), len(self._changes))
         time, *others = columns
         return ResultBatch(self._output.variables, time, sign, tuple(others), tick)
 
     def resume(self) -> tuple[ElementBatch, RoutedBatch]:
-        """The step that has stopped: the sources that are done have their deltas."""
-        words, shared = self._words.tolist(), self._shared
-        columns = self._columns[: 3 * words[element.TRIPLES]].reshape(3, -1).copy()
-        batch = ElementBatch(self._time.copy(), self._stream.copy(), self._first.copy(), *columns)
-        step = shared.clock.step_of_one(
-            batch.time.item(),
-            words[element.TICKS],
-            words[element.DUE_THROUGH],
-            self._element_tick.copy(),
-            self._number.copy(),
-        )
-        routed = shared.resume(batch, step)
+        """The step that has stopped, and its element if windows have to take it in: the sources that are done have their deltas."""
+        words, shared, time = self._words.tolist(), self._shared, self._time.item()
+        ticks, through, triples = words[element.TICKS], words[element.DUE_THROUGH], words[element.TRIPLES]
+        step = shared.clock.step_of_one(time, ticks, through, self._element_tick.copy(), self._number.copy())
+        if self._reached == self._rows:
+            batch, routed = _NOTHING, shared.scanned(self._stream.item(), triples, step)
+        else:
+            columns = self._columns[: 3 * triples].reshape(3, -1).copy()
+            batch = ElementBatch(self._time.copy(), self._stream.copy(), self._first.copy(), *columns)
+            routed = shared.resume(batch, step)
         done = self._reached - _ROUTED
         for part in self._parts[: max(done, 0)]:
             part.hand_over(routed)
-        if done >= 0:
+        if 0 <= done < len(self._parts):
             self._parts[done].hand_over_begun(routed)
         return batch, routed
 
 
-def program_of(root: DeltaSource, output: object, shared: SharedScans, dictionary: Dictionary) -> StepProgram | None:
-    """The program of a dataflow that is alone on its scans; None if some part of it has no entry."""
-    if os.environ.get(CALLS) == "calls" or not shared.is_plain or type(output) is not Changes or not has_entries(root):
+def program_of(
+    root: DeltaSource, output: object, shared: SharedScans, dictionary: Dictionary, *, every_tick: bool
+) -> StepProgram | None:
+    """The program of a dataflow that is alone on its scans; None if some window of it has no entry.
+
+    `every_tick`: something happens at ticks without changes, too. Then, and where an operator or the output has no entry, calls go
+    on where the program ends.
+    """
+    if os.environ.get(CALLS) == "calls" or not shared.is_plain:
         return None
-    return StepProgram(root, output, shared, dictionary)
+    if not all(
+        has_entries(source) for source in sources_below(root) if not isinstance(source, OperatorNode | Constant)
+    ):
+        return None
+    whole = isinstance(output, Changes) and has_entries(root) and not every_tick
+    return StepProgram(root, output if whole and isinstance(output, Changes) else None, shared, dictionary)
