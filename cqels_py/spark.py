@@ -32,6 +32,7 @@ from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.blueprint import Blueprint, beginning_of
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.folder import PartLoad
+from cqels_py.runners.spark.metrics import METRICS
 from cqels_py.runners.spark.migration import split_state
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
@@ -68,6 +69,7 @@ def continuous(
     on_error: str = "stop",
     document: str | Mapping[str, str] | None = None,
     contexts: Mapping[str, Any] | None = None,
+    metrics: str | None = METRICS,
 ) -> Frame:
     """The results of a query over streaming data frames, as a data frame: `time`, `sign`, and each variable as N-Triples text.
 
@@ -87,7 +89,9 @@ def continuous(
     properties of the static default graph. `on_error` "skip": a row with an invalid term is left out, counted and logged; "stop":
     it stops the query. The scope of a blank node's label is its element, unless `document` names another scope (one name, or names
     by stream): with the same name a label is one node in all frames, micro-batches and runs. `contexts`: files by the IRIs under
-    which static data in JSON-LD name contexts.
+    which static data in JSON-LD name contexts. `metrics`: the name of the counts in Spark's progress of each micro-batch
+    (`query.lastProgress["observedMetrics"]`, listeners); two `continuous` in one streaming query need different ones, None: there
+    are none.
     """
     from cqels_py.runners.spark.pipeline import application_of, check_frames, transform
 
@@ -117,7 +121,7 @@ def continuous(
     for warning in plan.warnings:
         _LOG.warning("%s", warning)
     delay = clock_delay + lateness if clock == "wall" else None
-    return transform(replace(job, tasks=tasks), numbered(frames, plan), clock_delay=delay)
+    return transform(replace(job, tasks=tasks), numbered(frames, plan), clock_delay=delay, metrics=metrics)
 
 
 def parse(

@@ -16,6 +16,7 @@ from pyspark.sql.types import DoubleType, FloatType, IntegralType, StringType, T
 from cqels_py.errors import UsageError
 from cqels_py.runners.spark import stage
 from cqels_py.runners.spark.hot import HotFolders, folder_of_host
+from cqels_py.runners.spark.metrics import BatchCounts, observed, received_counts, rows_of_counts, sent_counts
 from cqels_py.runners.spark.rows import TICK
 from cqels_py.runners.spark.stage import Job
 
@@ -35,11 +36,13 @@ def transform(
     *,
     final: bool = False,
     clock_delay: int | None = None,
+    metrics: str | None = None,
 ) -> Frame:
     """Result rows (time, sign, text columns) of rows of streams, by the streams' numbers in the plan.
 
     In a streaming query Spark numbers the micro-batches; otherwise `batch` is the number, and `final` says that it is
-    the last one. `clock_delay`: time also goes on with the clock, so many microseconds behind it.
+    the last one. `clock_delay`: time also goes on with the clock, so many microseconds behind it. `metrics`: the name of the counts
+    that Spark observes, None: it observes none.
     """
 
     integers = frozenset(number for number, frame in frames.items() if _has_integers(frame))
@@ -52,31 +55,39 @@ def transform(
     if clock_delay is not None:
         parts.append(_clock(next(iter(frames.values())), clock_delay))
     rows = reduce(lambda one, other: one.unionByName(other), parts)
-    return answers(job, rows.mapInArrow(route, ROUTED), batch, final=final)
+    return answers(job, rows.mapInArrow(route, ROUTED), batch, final=final, metrics=metrics)
 
 
-def answers(job: Job, routed: Frame, batch: int | None = None, *, final: bool = False) -> Frame:
+def answers(
+    job: Job, routed: Frame, batch: int | None = None, *, final: bool = False, metrics: str | None = None
+) -> Frame:
     """Result rows of input that has been routed: a shuffle for each stage of the plan."""
     tick = [f"{TICK} long"] if job.in_order else []
     columns = ", ".join(["time timestamp", "sign byte", *(f"`{name}` string" for name in job.columns), *tick])
     for number, parts in enumerate(job.parts):
         made = columns if number == len(job.exchanges) else ROUTED
         tasks = min(parts, job.tasks or parts)
-        task = F.col("part") % tasks
-        routed = routed.repartitionById(tasks, task).mapInArrow(_stage(job, number, tasks, batch, final), made)
-    return routed
+        task = F.pmod(F.col("part"), F.lit(tasks))
+        work = _stage(job, number, tasks, batch, final, counting=metrics is not None)
+        routed = routed.repartitionById(tasks, task).mapInArrow(work, made)
+    return routed if metrics is None else observed(routed, metrics)
 
 
 def _stage(
-    job: Job, number: int, tasks: int, batch: int | None, final: bool
+    job: Job, number: int, tasks: int, batch: int | None, final: bool, *, counting: bool
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
         near = HotFolders(Path(SparkFiles.getRootDirectory()), folder_of_host())
         current, execution, attempt = _batch(context, batch), context.stageId(), context.taskAttemptId()
         rows = list(batches)
+        told: list[BatchCounts] | None = [received_counts(rows)] if counting else None
+        tell = None if told is None else told.append
         for part in range(context.partitionId(), job.parts[number], tasks):
-            yield from stage.evaluate(job, rows, current, part, final, number, near, execution, attempt)
+            yield from stage.evaluate(job, rows, current, part, final, number, near, execution, attempt, tell)
+        if told is not None:
+            counts = reduce(BatchCounts.plus, told)
+            yield rows_of_counts(counts, job.columns) if number == len(job.exchanges) else sent_counts(counts)
 
     return evaluate
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -23,6 +23,7 @@ from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.blueprint import blueprint_of
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.hot import HotCopy, HotFolders
+from cqels_py.runners.spark.metrics import BatchCounts, counted
 from cqels_py.runners.spark.packing import packed_list, unpacked_list
 from cqels_py.runners.spark.parts import PartState, routed_rows
 from cqels_py.runners.spark.routing import Routing, slices
@@ -186,12 +187,13 @@ def evaluate(
     near: HotFolders | None = None,
     execution: int = 0,
     number: int = 0,
+    tell: Callable[[BatchCounts], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The output of one partition of a stage for one micro-batch: results, or rows for the next stage's partitions.
 
     Running a batch again gives the same output and the same state. `near`: folders of this host for hot states.
     `execution`: Spark's number of the stage: attempts that share it have the same output for the micro-batch, whatever
-    rows they got (checkpoints/store.py). `number`: Spark's of the attempt.
+    rows they got (checkpoints/store.py). `number`: Spark's of the attempt. `tell`: gets the part's counts of the micro-batch.
     """
     mine = [each.filter(pc.equal(each.column("part"), part)) for each in rows]
     found = sorted((row["task"], row["data"]) for each in mine for row in each.to_pylist())
@@ -207,7 +209,7 @@ def evaluate(
             data = start.settled
             slice_data, final = _input(data)
         state, read_back = _state_before(job, store, copy, start, (job.mark, stage, part))
-        late, had = state.statistics.late, state.rows
+        before, had = state.statistics, state.rows
         state.take(slice_data, final=final, in_order=job.in_order)
         results = state.results.fetch()
         rebuilt = start.counts.get("rebuilt", 0) + read_back
@@ -218,8 +220,22 @@ def evaluate(
         # If all micro-batches go to one worker, no copy is needed; the first state is always restored.
         if copy is not None and rebuilt > 1:
             copy.leave(saved.name, state.state())
-    if part == 0 and not job.in_order and (dropped := state.statistics.late - late):
+    if part == 0 and not job.in_order and (dropped := state.statistics.late - before.late):
         _LOG.warning("micro-batch %d: %d late elements were dropped; a greater lateness waits longer", batch, dropped)
+    if tell is not None:
+        is_last = stage == len(job.exchanges)
+        rows_of_batch = load["rows_of_batch"]
+        tell(
+            counted(
+                before,
+                state.statistics,
+                part=part,
+                is_first=stage == 0,
+                is_last=is_last,
+                rows=rows_of_batch,
+                read_back=read_back,
+            )
+        )
     yield from results
 
 

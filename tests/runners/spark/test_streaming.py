@@ -64,8 +64,8 @@ class Setting:
         reader = self.spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1)
         return {iri: reader.parquet(str(self.folder / f"in{number}")) for number, iri in enumerate(STREAMS)}
 
-    def run(self, answers: DataFrame) -> None:
-        """Everything that is there, into a sink that is idempotent by micro-batch."""
+    def run(self, answers: DataFrame) -> list[Any]:
+        """Everything that is there, into a sink that is idempotent by micro-batch; gives Spark's progress."""
         out = self.out
 
         def keep(frame: DataFrame, batch: int) -> None:
@@ -79,6 +79,7 @@ class Setting:
             query.awaitTermination()
         finally:
             query.stop()
+        return list(query.recentProgress)
 
     @property
     def state(self) -> Path:
