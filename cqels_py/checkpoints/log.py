@@ -67,10 +67,10 @@ class Log:
             durable_files.sync_entries(self._folder)
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
-        with self._syncing:
+        with self._syncing, self._lock:
             self.close()
             self._descriptor = descriptor
-        self._path, self._number, self._place, self.size = path, number, 0, len(_MAGIC)
+            self._path, self._number, self._place, self.size = path, number, 0, len(_MAGIC)
 
     def resume(self, number: int, place: int) -> None:
         """Go on with a log of which `records` has returned so many records."""

@@ -228,12 +228,6 @@ def _refusals(job: Job) -> Iterator[tuple[bool, str]]:
 
 def _refusals_of_rejects(job: Job) -> Iterator[tuple[bool, str]]:
     if job.rejects is not None:
-        if job.sink is not None:
-            sink = Location.of(job.sink).shown
-            yield (
-                True,
-                f"cannot tell which results {sink} has refused before, for --rejects; leave it out, or name a file as --output",
-            )
         special = job.rejects.exists() and not job.rejects.is_file()
         yield special, f"needs a file for --rejects that can be cut, and {job.rejects} is no regular file; name a file"
     if job.on_error == "skip":

@@ -44,6 +44,11 @@ class LimitedSink:
     def flush(self) -> None:
         self._sink.flush()
 
+    def settle(self) -> bool:
+        """Has the sink all results, as far as it gets on?"""
+        settle = getattr(self._sink, "settle", None)
+        return settle is None or bool(settle())
+
     def commit(self) -> object:
         return self._sink.commit()
 

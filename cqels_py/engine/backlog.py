@@ -46,7 +46,6 @@ class BackloggedSink:
         self._variables = opening.variables
         self._backlog = backlog
         self._spool = Spool()
-        self._report = opening.report
         self._refused: deque[RefusedResult] = deque()
         self._changed = threading.Condition()
         # Calls that have been given, and those that have been done; the position that the last commit has returned.
@@ -63,7 +62,7 @@ class BackloggedSink:
         # Results that the other side does not have, and those of them that the sink has collected.
         self._rows = self._collected = 0
         ready = threading.Event()
-        own = replace(opening, dictionary=self._own, report=self._refused.append)
+        own = replace(opening, dictionary=self._own, report=self._refuse)
         self._thread = threading.Thread(target=self._run, args=(open_, own, ready), name="cqels sink", daemon=True)
         self._thread.start()
         ready.wait()
@@ -141,10 +140,7 @@ class BackloggedSink:
 
     def _check(self) -> None:
         while self._refused:
-            error = self._refused.popleft()
-            if self._report is None:
-                raise error
-            self._report(error)
+            self._backlog.tell_refused(self._refused.popleft())
         if self._failure is not None:
             raise self._failure
 
@@ -193,6 +189,11 @@ class BackloggedSink:
             batch = _unpacked(content, self._variables, self._own)
             sink.write(batch)
             self._collected += len(batch)
+
+    def _refuse(self, error: RefusedResult) -> None:
+        # Before the sink commits it.
+        if self._backlog.keep_refused(error):
+            self._refused.append(error)
 
     def _flushed(self) -> None:
         with self._changed:

@@ -86,6 +86,25 @@ class Delivery:
         settled = [getattr(sink, "settle", None) for sink in self._sinks]
         return not self._batches and all(each() for each in settled if each is not None)
 
+    def commit_if_settled(self) -> bool:
+        """Commit the sinks, unless results wait for one that fails, or another thread is delivering. Have they been committed?"""
+        if not self._sinks:
+            return True
+        if not self.lock.acquire(blocking=False):
+            return False
+        try:
+            if not self.settle():
+                return False
+            self.commit()
+        except RunError:
+            if self.settle():
+                raise
+            # It has begun to fail, and is tried again.
+            return False
+        finally:
+            self.lock.release()
+        return True
+
     def commit(self) -> None:
         """Wait for another thread that delivers, then commit the sinks."""
         with self.lock:

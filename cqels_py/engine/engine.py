@@ -7,6 +7,7 @@ elements   ─ sources ─ LocalRunner ─ Dataflow ─ Delivery ─ subscribers
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,7 +40,7 @@ from cqels_py.engine.options import CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL
 from cqels_py.engine.query import Query
 from cqels_py.engine.registered_rules import FACTS, NAMESPACE, RegisteredRules, read_rules, rule_set_of
 from cqels_py.engine.registry import Registry
-from cqels_py.engine.rejects import Rejects, RejectsFile
+from cqels_py.engine.rejects import Rejects, RejectsFile, refused_result
 from cqels_py.engine.reports import EngineReports, report_for
 from cqels_py.engine.result import Result
 from cqels_py.engine.services import TIMEOUT
@@ -235,13 +236,11 @@ class Engine:
             **({"clock_of": dict(options.clock_of)} if options.clock_of else {}),
             "blank_nodes": blank_nodes,
             "max_text": max_text,
+            # A companion has an identity of its own.
+            **({} if rejects is None or isinstance(checkpoint, Companion) else {"rejects": os.path.abspath(rejects)}),
         }
         if checkpoint is None and rejects is not None:
             self._rejects.begin(rejects)
-        elif isinstance(checkpoint, str | Path) and rejects is not None:
-            raise UsageError(
-                "rejects is a file that is written anew, and an engine with a checkpoint goes on: leave one out"
-            )
         self._inputs = opened(self, checkpoint, durable, decisive)
         self._pending.inputs_kept = self._inputs.sync
         self._reports.left_out = self._inputs.left_out
@@ -1196,8 +1195,11 @@ class Engine:
     def _subscriber_failed(self, error: RunError) -> None:
         self._reports.subscriber_failed(error)
 
-    def _result_refused(self, query: Query, error: RefusedResult) -> None:
-        self._reports.result_refused(query.name, error)
+    def _keep_refused(self, query: Query, error: RefusedResult) -> bool:
+        record = refused_result(query.name, error)
+        if new := not self._rejects.kept or self._inputs.refused(query, record):
+            self._rejects.refused(record)
+        return new
 
     def _run_of(self, query: Query) -> str | None:
         return self._inputs.run_of(query)

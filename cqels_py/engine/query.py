@@ -74,7 +74,7 @@ class QueryHost(Protocol):
 
     def _subscriber_failed(self, error: RunError) -> None: ...
 
-    def _result_refused(self, query: Query, error: RefusedResult) -> None: ...
+    def _keep_refused(self, query: Query, error: RefusedResult) -> bool: ...
 
     def _subscribed(self, delivery: Delivery) -> None: ...
 
@@ -428,7 +428,12 @@ class Query:
             return None
         if whole(most, "max_backlog", "bytes") < 1:
             raise UsageError(f"max_backlog is 1 or more bytes, not {most}")
-        return Backlog(most, partial(self._is_stopped_beyond, most))
+        return Backlog(
+            most,
+            partial(self._is_stopped_beyond, most),
+            keep_refused=partial(self._host._keep_refused, self),
+            tell_refused=self._host._subscriber_failed,
+        )
 
     def _is_stopped_beyond(self, most: int) -> bool:
         """More bytes of results wait for a sink: stop the query if there are others, which would have to wait with it."""
@@ -444,7 +449,8 @@ class Query:
 
     def refused(self, error: RefusedResult) -> None:
         """A sink's other side refuses a result: it is counted, reported, and one of the rejects."""
-        self._host._result_refused(self, error)
+        if self._host._keep_refused(self, error):
+            self._host._subscriber_failed(error)
 
     # --- for the engine -----------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,8 @@ class Rejects:
         self._path: RejectsFile | None = None
         self._file: IO[str] | None = None
         self._dropped: deque[dict[str, Any]] = deque()
+        # Threads of sinks write too.
+        self._writing = threading.Lock()
 
     def begin(self, path: RejectsFile, length: int = 0) -> None:
         """Write them to this file, behind so many bytes, to which it is cut.
@@ -98,18 +101,15 @@ class Rejects:
         if self._file is not None:
             self._write(record)
 
-    def refused(self, query: str | None, error: RefusedResult) -> None:
-        """Write a result that the other side of a sink refuses."""
+    @property
+    def kept(self) -> bool:
+        """Is there a file?"""
+        return self._file is not None
+
+    def refused(self, record: Record) -> None:
+        """Write a result that the other side of a sink refuses, see `refused_result`."""
         if self._file is not None:
-            self._write(
-                {
-                    "query": query,
-                    "number": error.number,
-                    "reason": REFUSED,
-                    "message": error.message,
-                    "result": error.result,
-                }
-            )
+            self._write(record)
 
     def dropped(self, reason: str, elements: ElementBatch, numbers: Ids) -> None:
         """Count elements of the current step (n) with their numbers (n); `write_dropped` writes them when it is complete."""
@@ -145,7 +145,20 @@ class Rejects:
 
     def _write(self, record: Record) -> None:
         assert self._file is not None
+        line = json.dumps(record) + "\n"
         try:
-            self._file.write(json.dumps(record) + "\n")
+            with self._writing:
+                self._file.write(line)
         except OSError as error:
             raise RunError(f"cannot write the rejects to {self._path}: {error.strerror}") from error
+
+
+def refused_result(query: str | None, error: RefusedResult) -> Record:
+    """The line about a result that the other side of a sink refuses. `query`: its name, if it has one."""
+    return {
+        "query": query,
+        "number": error.number,
+        "reason": REFUSED,
+        "message": error.message,
+        "result": error.result,
+    }

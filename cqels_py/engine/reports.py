@@ -10,7 +10,7 @@ from functools import partial
 
 from cqels_py.engine.options import CLOCK_AHEAD, WALL, Options
 from cqels_py.engine.rejects import MALFORMED, SPLIT, Record, Rejects
-from cqels_py.errors import CqelsError, DataError, RefusedResult, RunError
+from cqels_py.errors import CqelsError, DataError, RunError
 from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.statistics import Counters
@@ -193,11 +193,6 @@ class EngineReports:
         """An exception of a subscriber that is only reported."""
         self._counters.subscriber_errors += 1
         self.report(error)
-
-    def result_refused(self, query: str | None, error: RefusedResult) -> None:
-        """A result that the other side of a sink refuses; it is also one of the rejects. `query`: the name."""
-        self._rejects.refused(query, error)
-        self.subscriber_failed(error)
 
     def close(self) -> None:
         """Nothing more follows."""

@@ -23,10 +23,16 @@ class Continued:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How many bytes of results may wait. With more `full` is called: True, the query has been stopped; False, its makers wait."""
+    """How many bytes of results may wait. With more `full` is called: True, the query has been stopped; False, its makers wait.
+
+    `keep_refused` makes a result that the other side refuses one of the rejects, at once, in the sink's thread, and returns whether
+    `tell_refused` is to be called for it, by the thread that makes results.
+    """
 
     most: int
     full: Callable[[], bool]
+    keep_refused: Callable[[RefusedResult], bool]
+    tell_refused: Callable[[RefusedResult], None]
 
 
 def opened_sink(

@@ -158,6 +158,8 @@ class FileTableSink:
         self._held = 0
         self._columns: list[str] = []
         self._refused: list[RefusedResult] = []
+        # So many of them have been reported.
+        self._told = 0
         self._connection: Any = None
         try:
             self._patiently(self._open)
@@ -176,7 +178,7 @@ class FileTableSink:
     def flush(self) -> None:
         """Write the rows that were collected. RunError when the patience of `retry` is at its end."""
         if self._rows:
-            rows, self._rows = self._rows, []
+            rows, self._rows, self._told = self._rows, [], 0
             self._patiently(lambda: self._write(rows))
 
     def commit(self) -> int:
@@ -287,9 +289,11 @@ class FileTableSink:
         accepted = self._accepted([], rows)
         if self._opening.report is None:
             raise self._refused[0]
-        self._transaction(lambda: self._apply(accepted))
-        for error in self._refused:
+        # Before the commit: a process that ends between the two tells them, rather than that nobody knows of them.
+        for error in self._refused[self._told :]:
             self._opening.report(error)
+            self._told += 1
+        self._transaction(lambda: self._apply(accepted))
 
     def _tried(self, rows: list[Row], *, keep: bool = True) -> Exception | None:
         """Write the rows if the database takes them all, otherwise nothing; its exception. Without `keep`, only try."""

@@ -67,6 +67,57 @@ def test_a_command_reads_on_while_its_output_is_away(tmp_path: Path, cqels: Cqel
     assert sorted(map(int, found)) == [*range(COUNT)]
 
 
+def test_results_that_are_refused_are_told_once_however_it_ends(tmp_path: Path, cqels: Cqels) -> None:
+    """The other side refuses every third result, also when it comes again, and the process is killed between them."""
+    needed_module("httpx", "http")
+    found, refused = set[int](), list[int]()
+
+    def answer(request: Request) -> None:
+        value = int(json.loads(request.body)["bindings"]["v"]["value"])
+        if value % 3 == 0:
+            refused.append(value)
+        else:
+            found.add(value)
+        request.send(422 if value % 3 == 0 else 200)
+
+    rejects = tmp_path / "rejects"
+    with served(answer) as url:
+        command = [sys.executable, "-m", "cqels_py", "run", "-q", QUERY, "--stream", f"{STREAM}=-"]
+        command += ["-o", f"{url}/results", "--checkpoint", str(tmp_path / "state"), "--every", "1h"]
+        command += ["--rejects", str(rejects)]
+
+        def ended(first: int, last: int, *, killed: bool) -> None:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            assert process.stdin is not None
+            process.stdin.write(quads(first, last))
+            process.stdin.flush()
+            until = time.monotonic() + PATIENCE
+            while killed and (not rejects.exists() or rejects.read_text().count("\n") < 2):
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            if killed:
+                process.kill()
+            _, err = process.communicate()
+            assert process.returncode == (-9 if killed else 0), err
+
+        ended(0, 10, killed=True)
+        taken = int(cqels("checkpoint", "show", tmp_path / "state").out.partition("inputs: ")[2].split()[0])
+        ended(taken, 20, killed=False)
+    assert found == {value for value in range(20) if value % 3}
+    assert refused.count(0) > 1
+    told = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert [json.loads(line["result"])["bindings"]["v"]["value"] for line in told] == [
+        "0",
+        "3",
+        "6",
+        "9",
+        "12",
+        "15",
+        "18",
+    ]
+    assert [line["number"] for line in told] == [1, 4, 7, 10, 13, 16, 19]
+
+
 def test_it_is_for_outputs_by_url(cqels: Cqels, tmp_path: Path) -> None:
     given = ("run", "-q", QUERY, "--stream", f"{STREAM}=x.nq", "-o", tmp_path / "out.csv")
     finished = cqels(*given, "--max-backlog", "1MB")

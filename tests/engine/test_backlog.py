@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import random
-import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
 from cqels_py.batches.results import ResultBatch
+from cqels_py.checkpoints import savepoints
 from cqels_py.engine import backlog, spool
 from cqels_py.engine.backlog import BackloggedSink
 from cqels_py.engine.engine import Engine
@@ -248,8 +248,8 @@ def test_no_snapshot_leaves_waiting_results_behind(seed: int, monkeypatch: pytes
             push(alone, at, "xyz"[at % 3])
         engine._inputs.sync()
         if process < 3:
-            # It is killed.
-            shutil.copytree(folder, folder := tmp_path / str(process + 1))
+            # It is killed; a snapshot may be on its way.
+            savepoints.copy(folder, folder := tmp_path / str(process + 1))
             to.away.set()
             sink.close()
             engine.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -28,6 +29,7 @@ class DurableState:
     there had been when a query was registered, as later queries share no scans with earlier ones. `scopes`: the numbers of the last
     pushed element and the last document that have been logged, from which blank nodes get their scopes. `now`: the time of the
     clock that decides. `id`: that of the checkpoint; `ordinals`: which registrations of all `registered` ones the queries are.
+    `refused`: results since the last snapshot that the other sides of sinks have refused, as they may refuse them once more.
     """
 
     registrations: dict[Query, Registration] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class DurableState:
     id: str = field(default_factory=lambda: uuid4().hex)
     registered: int = 0
     ordinals: dict[Query, int] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
 
     def by_key(self, key: str) -> Query | None:
         """The query with this key, if there is one."""
@@ -59,6 +62,13 @@ class DurableState:
         del self.steps_before[query], self.ordinals[query]
         self.unclaimed.pop(registration.key, None)
         self.connections = [pair for pair in self.connections if pair[0] is not query]
+
+    def add_refused(self, key: str | None, record: Record) -> bool:
+        """A result of the query with this key is refused. False: it is known."""
+        result = json.dumps([key, record["number"], record["result"]])
+        known = result in self.refused
+        self.refused.add(result)
+        return not known
 
     def count_left_out(self, record: Record) -> None:
         """Input is left out; pushed elements have no position."""

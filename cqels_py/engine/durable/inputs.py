@@ -80,6 +80,10 @@ class Inputs:
     def left_out(self, record: Record) -> None:
         """Input that is left out, because it is malformed or came too late for its element."""
 
+    def refused(self, query: Query, record: Record) -> bool:
+        """The other side of a sink refuses a result of the query. False: it has been told before. Called by any thread."""
+        return True
+
     def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
         """A query with its static data. UnsupportedQuery for answers of SERVICE with blank nodes."""
 

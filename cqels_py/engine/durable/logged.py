@@ -221,6 +221,17 @@ class LoggedInputs(Inputs):
         self._log.append(Kind.LEFT_OUT, head, json.dumps(record).encode())
         self._state.count_left_out(record)
 
+    def refused(self, query: Query, record: Record) -> bool:
+        registration = self._state.registrations.get(query)
+        key = None if registration is None else registration.key
+        if not self._state.add_refused(key, record):
+            return False
+        # As of input that is left out, the numbers of its head decide nothing. The sink commits the result after this.
+        head = HEAD.pack(*self._state.scopes, self._state.now)
+        self._log.append(Kind.REFUSED, head, json.dumps([key, record]).encode())
+        self.sync()
+        return True
+
     def registered(self, query: Query, registration: Registration, data: StaticData) -> None:
         if query is not self._joining:
             self._check_services(registration)
@@ -337,8 +348,8 @@ class LoggedInputs(Inputs):
             and self._joining is None
             and not self._saving.busy
             and (time.monotonic() - self._saved_at >= APART or self._log.size > LONGEST * most)
-            # Nor are results that wait for a sink.
-            and all(query.delivery.settle() for query in self._engine.queries)
+            # Nor are results that wait for a sink, or that it could lose.
+            and all(query.delivery.commit_if_settled() for query in self._engine.queries)
         )
 
     def _sync_ahead(self) -> None:
@@ -377,6 +388,8 @@ class LoggedInputs(Inputs):
         self._sync()
         self._log.begin(number)
         self._number, self._saved_at = number, time.monotonic()
+        # All sinks have the results of before.
+        self._state.refused.clear()
         self._saving.start(partial(self._save, number, state))
 
     def _current(self) -> dict[str, NamedValues]:
@@ -433,7 +446,7 @@ class LoggedInputs(Inputs):
 
     def _check_options(self, found: Mapping[str, object]) -> None:
         mine = json.loads(self._options)
-        if differing := [name for name in mine if found.get(name) != mine[name]]:
+        if differing := [name for name in {**found, **mine} if found.get(name) != mine.get(name)]:
             raise UsageError(
                 f"the checkpoint {self._folder} is another one's, which differs in: {', '.join(differing)}. Give the same, or name "
                 "another folder"

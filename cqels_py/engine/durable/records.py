@@ -43,6 +43,7 @@ class Kind(IntEnum):
     LEFT_OUT = 18
     JOINING = 19
     GIVEN_UP = 20
+    REFUSED = 24
     ONCE = 32
     DECLARE = 33
     FED = 34

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cqels_py.engine.durable.durable_state import DurableState
     from cqels_py.engine.engine import Engine
     from cqels_py.engine.query import Query
+    from cqels_py.engine.rejects import Record
 
 
 _OF_JOINING = (Kind.BACKFILL, Kind.JOINED, Kind.GIVEN_UP, Kind.UNREGISTER, Kind.LEFT_OUT)
@@ -100,6 +101,10 @@ class Restoring:
     def replay(self, record: log.Record) -> None:
         """Take in the content of a record. StorageError for one of an unknown kind."""
         engine, durable = self._engine, self._durable
+        if record.kind == Kind.REFUSED:
+            # By a thread beside the others, so it says nothing about them.
+            self._refuse(*json.loads(record.content[HEAD.size :]))
+            return
         if record.kind not in _OF_JOINING and self._joins is not None:
             self._joins.alone = False
             if self._joins.exclusive:
@@ -116,6 +121,11 @@ class Restoring:
             self._joins.before = before
         engine._rejects.write_dropped()
         engine._deliver(engine._pending.take())
+
+    def _refuse(self, key: str | None, record: Record) -> None:
+        self._durable.add_refused(key, record)
+        self._engine._rejects.refused(record)
+        self._engine._counters.subscriber_errors += 1
 
     def _take(self, kind: int, content: memoryview) -> None:
         engine, durable = self._engine, self._durable
