@@ -108,6 +108,8 @@ def take_document(engine: Engine, stream: str, document: Document) -> Taken:
         source=document.source,
         arrival=engine._clocks.wall.hold(),
     )
+    if engine.watched is not None:
+        engine.watched.take(stream, batch)
     elements, counters = len(batch), engine._counters
     late, ahead = counters.late, counters.ahead
     if unread:

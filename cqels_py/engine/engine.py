@@ -35,6 +35,7 @@ from cqels_py.engine.durable.logged import SYNC
 from cqels_py.engine.durable.opening import opened
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.feeding import Feed, behind_feeds
+from cqels_py.engine.last_elements import LastElements
 from cqels_py.engine.notebooks import html_table
 from cqels_py.engine.options import CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, Options
 from cqels_py.engine.query import Query
@@ -223,6 +224,8 @@ class Engine:
         self._known: WeakSet[Query] = WeakSet()
         self.dictionary.hold(self._undelivered)
         self._pushed: list[PushedElement] = []
+        self.watched: LastElements | None = None
+        """Gets the elements of documents and feeds, for people who look at them."""
         self._pushing = PushingThread()
         self._ready = 0
         """So many of them, the first ones, wait for the boundary of STEP windows, and have been counted."""

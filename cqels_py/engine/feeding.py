@@ -67,6 +67,8 @@ class Feed:
             if len(batch):
                 engine._behind.add(number)
                 with engine.dictionary.holding(batch.live_ids):
+                    if engine.watched is not None:
+                        engine.watched.take(self._stream, batch)
                     engine._process(batch, once=None, fed=(self._stream, self._url, position))
             elif not getattr(self._source, "behind", False):
                 engine._behind.discard(number)

@@ -282,7 +282,7 @@ class Service:
     def put_query(self, name: str, definition: QueryDefinition) -> tuple[bool, ServedQuery]:
         """Register a query, or replace one by another text; is it new? It runs when this returns."""
         checked_name(name)
-        self._check(definition)
+        self.check(definition)
         static = self._static_of(definition)
         with self._lock:
             known = self.queries.get(name)
@@ -295,7 +295,7 @@ class Service:
 
     def explain(self, definition: QueryDefinition) -> str:
         """The plan of a query that is not registered. Errors as of `put_query`."""
-        self._check(definition)
+        self.check(definition)
         with Engine() as engine:
             return engine.register(definition.text, changelog=definition.changelog).explain()
 
@@ -433,7 +433,7 @@ class Service:
             }
         return found
 
-    def _check(self, definition: QueryDefinition) -> None:
+    def check(self, definition: QueryDefinition) -> None:
         """TooLarge; Forbidden for a query that would open files or connections, before any is opened; QuerySyntaxError."""
         if len(definition.text) > self.limits.query:
             raise TooLarge(f"the text of a query has at most {self.limits.query} characters (--max-query)")

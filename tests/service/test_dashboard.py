@@ -17,6 +17,7 @@ from tests.support.servers import missing, needed_module
 
 TOKEN = "a token of the test 123"
 FAULTY = f"PREFIX : <{EX}>\nSELECT ?s {{\n STREAM :readings [RANGE] {{ ?s :t ?t }}\n}}"
+SOSA = "http://www.w3.org/ns/sosa/"
 HOSTILE = "<script>document.title = 'taken over'</script><img src=x onerror=\"document.title = 'taken over'\">"
 
 
@@ -77,7 +78,7 @@ def client(address: str) -> Iterator[httpx.Client]:
 
 def edit(page: Any, text: str) -> None:
     editor = page.locator(".cm-content")
-    editor.click()
+    editor.focus()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(text)
 
@@ -110,6 +111,61 @@ def test_an_error_is_shown_with_its_line(browser: Any, address: str) -> None:
         edit(page, FAULTY)
         page.get_by_role("button", name="Submit").click()
         page.get_by_text("line 3: expected a duration").wait_for()
+        assert page.locator(".cqels-faulty-line").inner_text().strip().startswith("STREAM :readings [RANGE]")
+        assert page.locator(".cqels-faulty").inner_text() == "]"
+
+
+def completed(page: Any, text: str) -> list[str]:
+    """The words that the editor offers behind a text."""
+    edit(page, text)
+    page.keyboard.press("Control+Space")
+    page.locator(".cm-tooltip-autocomplete li").first.wait_for()
+    return [str(label) for label in page.locator(".cm-completionLabel").all_inner_texts()]
+
+
+def choose(page: Any) -> None:
+    """Take the first word; the editor passes over a key that comes just when the list does."""
+    page.wait_for_timeout(200)
+    page.keyboard.press("Enter")
+
+
+def test_words_are_completed(browser: Any, address: str, client: httpx.Client) -> None:
+    client.post("/streams/readings", content=reading("s1", 1), headers={"Content-Type": N_TRIPLES})
+    with page_of(browser, address) as page:
+        page.get_by_role("link", name="New query").click()
+        start = f"PREFIX : <{EX}>\nPREFIX other: <http://other.org/>\n"
+        assert completed(page, f"{start}SELECT ?one {{ STREAM ") == [":readings"]
+        assert completed(page, "SELECT * { STREAM ") == [f"<{READINGS}>"]
+        assert ":t" in completed(page, f"{start}SELECT ?one {{ STREAM :readings [RANGE 1m] {{ ?s :")
+        assert completed(page, f"{start}SELECT ?one ?two {{ FILTER(?o") == ["?one"]
+        assert "TUMBLING" in completed(page, "SELECT * { STREAM :readings [TU")
+        assert f"<{EX}t>" in completed(page, "ASK { ?s <")
+        assert f"sosa: <{SOSA}>" in completed(page, "PREFIX so")
+        assert completed(page, f"{start}SELECT * {{ STREAM :rea") == [":readings"]
+        choose(page)
+        assert page.locator(".cm-line").last.inner_text() == "SELECT * { STREAM :readings"
+        assert "xsd:" in completed(page, "ASK { ?s xs")
+        choose(page)
+        assert page.locator(".cm-line").all_inner_texts() == [
+            "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>",
+            "ASK { ?s xsd:",
+        ]
+
+
+def test_the_editor_follows_the_mode_and_can_be_left_by_keys(browser: Any, address: str) -> None:
+    with page_of(browser, address) as page:
+        page.emulate_media(color_scheme="dark")
+        page.goto(f"{address}/ui/new")
+        editor = page.get_by_label("Query text")
+        editor.click()
+        dark, light = "rgb(40, 44, 52)", "rgb(255, 255, 255)"
+        colour = "document.querySelector('.cm-editor').computedStyleMap().get('background-color').toString()"
+        page.wait_for_function(f"{colour} == '{dark}'")
+        page.emulate_media(color_scheme="light")
+        page.wait_for_function(f"{colour} == '{light}'")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('.cm-editor')") is None
 
 
 def test_texts_of_clients_are_shown_as_text(browser: Any, address: str, client: httpx.Client) -> None:

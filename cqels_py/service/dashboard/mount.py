@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from nicegui import ui
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from cqels_py.engine.last_elements import LastElements
 from cqels_py.service.dashboard.pages import Pages
 from cqels_py.service.service import Service
 
@@ -23,6 +24,7 @@ class Dashboard:
 
     def __init__(self, service: Service) -> None:
         self.app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+        service.engine.watched = LastElements(service.engine.dictionary)
         pages = Pages(service)
         ui.page("/", title="cqels")(pages.overview)
         ui.page(f"{PAGES}/new", title="New query · cqels")(pages.new)

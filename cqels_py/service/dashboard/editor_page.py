@@ -1,0 +1,100 @@
+"""The page on which a query is written: errors at their place, its plan beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from nicegui import ui
+
+from cqels_py.errors import CqelsError
+from cqels_py.service.dashboard.layout import WIDE_TEXT, error_label, heading
+from cqels_py.service.dashboard.query_editor import QueryEditor
+from cqels_py.service.dashboard.vocabulary import vocabulary
+from cqels_py.service.definitions import QueryDefinition
+from cqels_py.service.service import Service
+
+_EXAMPLE = """PREFIX : <http://example.org/>
+SELECT ?sensor (AVG(?t) AS ?mean)
+WHERE { STREAM :readings [RANGE 1m] { ?sensor :temperature ?t } }
+GROUP BY ?sensor
+"""
+_REST = 0.7
+"""Seconds without a key after which the text is checked."""
+
+
+class EditorPage:
+    """The parts of the page. `name`: of a query whose text is changed, or ""."""
+
+    def __init__(self, service: Service, name: str, words: list[dict[str, Any]]) -> None:
+        self._service = service
+        known = service.queries.get(name)
+        self._given = known.kept.definition if known is not None else QueryDefinition(_EXAMPLE)
+        self._changed_at: float | None = None
+        with ui.element("div").classes("grid grid-cols-1 lg:grid-cols-2 gap-4 w-full"):
+            with ui.column().classes("gap-2 min-w-0"):
+                self._name = ui.input("Name", value=name or self._free_name()).props("outlined dense").classes("w-64")
+                self._editor = QueryEditor(self._given.text, words)
+                self._editor.on_change(self._touched)
+                ui.label("Ctrl+Space completes a word; Esc and then Tab leaves the editor.").classes(
+                    "text-xs opacity-70"
+                )
+                self._error = error_label()
+                self._changelog = ui.checkbox("Also tell results that no longer hold", value=self._given.changelog)
+                with ui.row():
+                    ui.button("Explain", on_click=self._explain).props("outline no-caps")
+                    ui.button("Submit", on_click=self._submit).props("no-caps unelevated")
+            with ui.column().classes("gap-2 min-w-0"):
+                heading("Plan", 2)
+                self._plan = ui.label("Explain shows here how the query would run.").classes(WIDE_TEXT)
+        ui.timer(0.3, self._check_after_a_rest)
+
+    def _free_name(self) -> str:
+        return next(name for n in range(1, 1 << 30) if (name := f"query{n}") not in self._service.queries)
+
+    def _asked(self) -> QueryDefinition:
+        return replace(self._given, text=self._editor.text, changelog=self._changelog.value)
+
+    def _touched(self) -> None:
+        self._changed_at = time.monotonic()
+
+    async def _check_after_a_rest(self) -> None:
+        if self._changed_at is not None and time.monotonic() - self._changed_at >= _REST:
+            self._changed_at = None
+            await self._attempt(lambda: self._service.check(self._asked()), typing=True)
+
+    async def _attempt(self, done: Callable[[], Any], *, typing: bool = False) -> Any:
+        """The result of a call that may block; None after an error, which is shown at its place."""
+        self._changed_at = None
+        try:
+            found = await asyncio.to_thread(done)
+        except CqelsError as error:
+            self._error.text = with_line(error)
+            self._editor.mark(error.place, reveal=not typing)
+            return None
+        self._error.text = ""
+        self._editor.mark(None, reveal=False)
+        return found
+
+    async def _explain(self) -> None:
+        explained = await self._attempt(lambda: self._service.explain(self._asked()))
+        if explained is not None:
+            self._plan.text = explained
+
+    async def _submit(self) -> None:
+        name = self._name.value
+        if await self._attempt(lambda: self._service.put_query(name, self._asked())) is not None:
+            ui.navigate.to(f"/ui/queries/{name}")
+
+
+async def editor_page(service: Service, name: str) -> EditorPage:
+    """The page, whose words are gathered first."""
+    return EditorPage(service, name, await asyncio.to_thread(vocabulary, service))
+
+
+def with_line(error: CqelsError) -> str:
+    """The message, after its line where it has one; the editor marks the place."""
+    return error.message if error.place is None else f"line {error.place.line}: {error.message}"

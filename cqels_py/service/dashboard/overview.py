@@ -1,0 +1,66 @@
+"""The first page: all queries and streams with their figures."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from cqels_py.dataflow.explain import size_text
+from cqels_py.service.dashboard.layout import heading, linked, table
+from cqels_py.service.dashboard.rates import Rates
+from cqels_py.service.service import Service
+
+_QUERIES = ("name", "state", "results", "rate", "memory", "streams")
+_STREAMS = ("name", "iri", "elements", "rate", "late", "rejected", "queries")
+
+
+class Overview:
+    """The tables of the page."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._rates = Rates()
+        self._queries = table(_QUERIES, "name", "No query yet. Write one: New query.")
+        linked(self._queries, "/ui/queries")
+        heading("Streams", 2)
+        self._streams = table(_STREAMS, "name", "No stream yet. Declare one: PUT /streams/NAME, or cqels serve --demo.")
+
+    async def refresh(self) -> None:
+        """Show the figures as they are now."""
+        now = time.monotonic()
+        self._queries.rows = await asyncio.to_thread(self._query_rows, now)
+        self._streams.rows = await asyncio.to_thread(self._stream_rows, now)
+
+    def _query_rows(self, now: float) -> list[dict[str, str]]:
+        rows = []
+        for each in list(self._service.queries.values()):
+            found = self._service.query_figures(each)
+            rows.append(
+                {
+                    "name": each.name,
+                    "state": found["state"],
+                    "results": f"{found['results']:,}",
+                    "rate": f"{self._rates.of(f'query {each.name}', found['results'], now):,.0f}/s",
+                    "memory": size_text(found.get("state_bytes", 0)),
+                    "streams": ", ".join(found.get("streams", [])),
+                }
+            )
+        return rows
+
+    def _stream_rows(self, now: float) -> list[dict[str, str]]:
+        rows = []
+        for name in list(self._service.streams):
+            found = self._service.stream_figures(name)
+            rejected = found["rejected"]
+            rows.append(
+                {
+                    "name": name,
+                    "iri": found["iri"],
+                    "elements": f"{found['elements']:,}",
+                    "rate": f"{self._rates.of(f'stream {name}', found['elements'], now):,.0f}/s",
+                    "late": f"{rejected.get('late', 0):,}",
+                    "rejected": f"{sum(rejected.values()) + found['refused']:,}",
+                    "queries": ", ".join(found["queries"]),
+                }
+            )
+        return rows
