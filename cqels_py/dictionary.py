@@ -290,6 +290,10 @@ class Dictionary:
         """From now on, `collect` also keeps the ids that `live` returns at that time."""
         self._holders.append(live)
 
+    def release_holder(self, live: Callable[[], Iterable[Ids]]) -> None:
+        """`hold` no longer."""
+        self._holders.remove(live)
+
     @contextmanager
     def holding(self, live: Callable[[], Iterable[Ids]]) -> Iterator[None]:
         """While the context lasts, `collect` also keeps the ids that `live` returns: terms that were read but not

@@ -746,6 +746,7 @@ _SIZE = click.IntRange(min=1)
 @click.option("--max-state", metavar="MIB", type=_SIZE, help="The state of a query: one with more is stopped.")
 @click.option("--max-backlog", metavar="MIB", type=_SIZE, help="The results that wait for a sink. [default: 1024]")
 @click.option("--keep", metavar="N", type=_SIZE, help="The results that are kept of each query. [default: 100000]")
+@click.option("--max-sparql-seconds", metavar="N", type=_SIZE, help="The time of a one-shot query. [default: 30]")
 @click.option("--demo", is_flag=True, help="With the flights of 2013 as live streams, and three queries.")
 def serve_command(
     *,
@@ -767,6 +768,7 @@ def serve_command(
     max_state: int | None,
     max_backlog: int | None,
     keep: int | None,
+    max_sparql_seconds: int | None,
     demo: bool,
 ) -> None:
     """Serve streams, queries and results over HTTP, in one process.
@@ -797,6 +799,7 @@ def serve_command(
                     "state": max_state and max_state * _MIB,
                     "backlog": max_backlog and max_backlog * _MIB,
                     "results": keep,
+                    "sparql_seconds": max_sparql_seconds,
                 },
                 demo,
             )

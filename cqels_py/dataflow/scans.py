@@ -209,6 +209,10 @@ class PartitionedScan(Scan):
         columns, _, points = self._mappings(routed, self._accepted(routed.batch, rows, routed.arrivals.element))
         return self._window.advance(self.partition.take(routed), points, columns)
 
+    def kept(self) -> Ids:
+        """The ids (width, n) of the mappings in the window."""
+        return self._window.inside(self.partition.waiting)
+
     def _release_inputs(self) -> None:
         super()._release_inputs()
         self.partition.release()
@@ -256,6 +260,11 @@ class Partition(SharedSource):
     def clear(self) -> None:
         """The step has ended."""
         self._routed = self._kept = None
+
+    @property
+    def waiting(self) -> npt.NDArray[np.int64]:
+        """The numbers of the units that wait to enter the window."""
+        return self._units.waiting
 
     def live_ids(self) -> Ids:
         return self._units.live_ids()

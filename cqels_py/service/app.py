@@ -10,6 +10,7 @@ from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -34,6 +35,7 @@ from cqels_py.service.failures import (
 from cqels_py.service.following import Hub
 from cqels_py.service.guard import COOKIE, SESSION, is_token
 from cqels_py.service.metrics import metrics_text
+from cqels_py.service.one_shot import OneShot, answer_once, window_list, with_graphs
 from cqels_py.service.openapi import openapi
 from cqels_py.service.responses import json_response, problem_response
 from cqels_py.service.sending import EVENTS, LINES, ResultResponse, first_number, send_to_socket
@@ -61,12 +63,14 @@ class Requests:
         # Elements wait for the disk, queries for compilers: neither waits for the other.
         self._pushing = ThreadPoolExecutor(_PUSHING, "cqels push")
         self._others = ThreadPoolExecutor(_OTHERS, "cqels request")
-        self._pushes = 0
+        self._one_shots = ThreadPoolExecutor(service.limits.sparql_queries, "cqels sparql")
+        self._pushes = self._asked = 0
 
     def close(self) -> None:
         """Wait for what has begun."""
         self._pushing.shutdown()
         self._others.shutdown()
+        self._one_shots.shutdown()
 
     async def _done(self, call: Callable[Given, Answer], *arguments: Given.args, **named: Given.kwargs) -> Answer:
         return await asyncio.get_running_loop().run_in_executor(self._others, partial(call, *arguments, **named))
@@ -151,6 +155,9 @@ class Requests:
         query = self.service.registered(request.path_params["name"])
         kind = chosen(request.headers.get("accept", ""), PLANS)
         text = await self._done(query.explain, PLANS[kind])
+        if kind != "text/vnd.graphviz":
+            windows = await self._done(window_list, self.service, request.path_params["name"])
+            text = with_graphs(text, windows, kind)
         return Response(text, media_type=kind, headers={"Vary": "Accept"})
 
     async def get_profile(self, request: Request) -> ASGIApp:
@@ -193,6 +200,42 @@ class Requests:
             await send_to_socket(socket, self.hub, self.service.limits, query, number)
         except CqelsError as error:
             await socket.send_denial_response(problem_response(error))
+
+    # --- one-shot queries ---------------------------------------------------------------------------------------------
+
+    async def get_sparql(self, request: Request) -> ASGIApp:
+        return await self._answer_once(request, request.query_params)
+
+    async def post_sparql(self, request: Request) -> ASGIApp:
+        kind = media_type(request)
+        if kind not in ("application/sparql-query", "application/x-www-form-urlencoded"):
+            raise UnknownMediaType(
+                f"a query is application/sparql-query or application/x-www-form-urlencoded, not {kind!r}; nothing is updated here"
+            )
+        text = text_of(await body_of(request, self.service.limits))
+        if kind == "application/sparql-query":
+            return await self._answer_once(request, request.query_params, text)
+        return await self._answer_once(request, QueryParams(text))
+
+    async def _answer_once(self, request: Request, parameters: QueryParams, text: str | None = None) -> ASGIApp:
+        """By the protocol's parameters. `text`: the query where it is the body."""
+        if "update" in parameters:
+            raise UsageError("nothing is updated here: the triples are those of streams and of static data")
+        text = parameters.get("query") if text is None else text
+        if text is None:
+            raise UsageError("the parameter query is the query: /sparql?query=SELECT…")
+        if self._asked >= self.service.limits.sparql_queries:
+            raise TooMany(f"{self._asked} one-shot queries run already: send it a little later")
+        base = str(request.base_url)
+        default, named = parameters.getlist("default-graph-uri"), parameters.getlist("named-graph-uri")
+        asked = OneShot(text, base, request.headers.get("accept", ""), default, named)
+        self._asked += 1
+        try:
+            answering = partial(answer_once, self.service, asked)
+            body, kind = await asyncio.get_running_loop().run_in_executor(self._one_shots, answering)
+        finally:
+            self._asked -= 1
+        return Response(body, media_type=kind, headers={"Cache-Control": "no-store", "Vary": "Accept"})
 
     # --- the server ---------------------------------------------------------------------------------------------------
 
@@ -248,6 +291,7 @@ def application(requests: Requests) -> Starlette:
         Route("/queries/{name}/answer", _answered(r.get_answer), methods=["GET"]),
         Route("/queries/{name}/pause", _answered(r.pause), methods=["POST"]),
         Route("/queries/{name}/resume", _answered(r.resume), methods=["POST"]),
+        *_routes("/sparql", GET=r.get_sparql, POST=r.post_sparql),
         *_routes(SESSION, GET=r.sign_in, POST=r.begin_session, DELETE=r.end_session),
         Route("/livez", _answered(r.livez), methods=["GET"]),
         Route("/healthz", _answered(r.healthz), methods=["GET"]),

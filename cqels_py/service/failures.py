@@ -91,6 +91,12 @@ class Starting(ServiceError):
     code, status = "CQ-STARTING", 503
 
 
+class TookTooLong(ServiceError):
+    """A one-shot query that was given up."""
+
+    code, status = "CQ-TOOK-TOO-LONG", 503
+
+
 class TooMany(ServiceError):
     """More than the server takes; some of it can be tried again."""
 

@@ -15,7 +15,8 @@ class Limits:
     `state`: bytes that a query may keep (None: no limit). `backlog`: bytes of results
     that may wait for a sink. `answer`: rows of an answer. `pushes`: bodies that are taken in or wait.
     `stalled`: seconds after which a subscriber that takes nothing is cut off. `silence`: seconds after which one that gets nothing
-    gets a sign of life.
+    gets a sign of life. Of a one-shot query: `sparql_triples` that are loaded, `sparql_seconds`, and bytes of `sparql_memory`;
+    `sparql_queries` at the same time.
     """
 
     body: int = 32 * MIB
@@ -31,3 +32,7 @@ class Limits:
     pushes: int = 256
     stalled: float = 30.0
     silence: float = 15.0
+    sparql_triples: int = 1_000_000
+    sparql_seconds: int = 30
+    sparql_memory: int = 2048 * MIB
+    sparql_queries: int = 4

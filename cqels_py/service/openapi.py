@@ -17,6 +17,16 @@ _ALWAYS = ("400", "401", "403", "503")
 _WITH_BODY = ("413", "415")
 
 
+_ONCE = ("404", "406", "409", "413", "429")
+
+
+def _in_query(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": _TEXT}
+
+
+_DATASET = [_in_query("default-graph-uri"), _in_query("named-graph-uri")]
+
+
 def openapi() -> dict[str, Any]:
     """The document."""
     return {
@@ -102,6 +112,24 @@ def openapi() -> dict[str, Any]:
             "/queries/{name}/resume": {
                 "parameters": [_name()],
                 "post": _does("Deliver results again.", _one("Query"), "404", "507"),
+            },
+            "/sparql": {
+                "get": _does(
+                    "Ask once, by the SPARQL 1.1 protocol, over static data and the triples in windows.",
+                    _content(*SOLUTIONS, *GRAPHS),
+                    *_ONCE,
+                    parameters=[{**_in_query("query"), "required": True}, *_DATASET],
+                ),
+                "post": _does(
+                    "Ask once.",
+                    _content(*SOLUTIONS, *GRAPHS),
+                    *_ONCE,
+                    body={
+                        "application/sparql-query": _TEXT,
+                        "application/x-www-form-urlencoded": _object(["query"], query=_TEXT),
+                    },
+                    parameters=_DATASET,
+                ),
             },
             "/session": {
                 "post": _does(

@@ -384,6 +384,16 @@ class JoinState(StateRecord):
             return self.ports.item(port, kernel.LEAVES)
         return self.capacity(port) - int(self.free_meta[port])
 
+    def leaf_ids(self, port: int) -> Int64:
+        """The ids (width, n) of the live leaf mappings of a port. A copy."""
+        base, width, capacity = (self.ports.item(port, field) for field in (kernel.BASE, kernel.WIDTH, kernel.CAPACITY))
+        if self.layout.ports[port].expires_fifo:
+            slots = (self.ports.item(port, kernel.HEAD) + np.arange(self.leaves(port))) % max(capacity, 1)
+        else:
+            slots = np.setdiff1d(np.arange(capacity), self.free[port, : int(self.free_meta[port])])
+        cells: Int64 = self.cells[base : base + capacity * width].reshape(capacity, width)[slots].T.copy()
+        return cells
+
     def has_room(self, new: Sequence[int]) -> bool:
         """Is there room for `new[p]` more rows in each port?"""
         return all(self.leaves(p) + count <= self.capacity(p) for p, count in enumerate(new) if count)

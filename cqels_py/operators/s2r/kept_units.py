@@ -68,6 +68,11 @@ class KeptUnits:
         ticks: Ticks = (following - at_end).astype(np.int32)
         return ticks
 
+    @property
+    def waiting(self) -> Int64:
+        """The numbers of the units that wait to enter."""
+        return self._entering.units
+
     def live_ids(self) -> Ids:
         return self._state.live_ids()
 
@@ -114,6 +119,11 @@ class _WaitingUnits:
         cut = int(np.searchsorted(points, limit, side="right"))
         self._units, self._points = units[cut:].copy(), points[cut:].copy()
         return units[:cut], points[:cut]
+
+    @property
+    def units(self) -> Int64:
+        """Their numbers."""
+        return self._units
 
     @property
     def nbytes(self) -> int:

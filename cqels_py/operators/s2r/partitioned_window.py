@@ -33,3 +33,8 @@ class PartitionedWindow(SparseLeafBuffer):
         ids = self.columns[:, np.concatenate([expiring, entering])[order]]
         self.release(expiring)
         return Delta(tick[order], sign[order], ids)
+
+    def inside(self, waiting: Int64) -> Ids:
+        """The ids (width, n) of the mappings in the window; `waiting`: units that have not entered it yet."""
+        places = np.flatnonzero(self._kept[: self._end])
+        return self.columns[:, places[~np.isin(self.points[places], waiting)]]

@@ -142,6 +142,10 @@ class SlidingWindow(LeafBuffer):
         changed = changed.reshape(-1)[: self._width * made].reshape(self._width, made)
         return Delta(tick[:made], sign[:made], changed)
 
+    def inside(self) -> Ids:
+        """The ids (width, n) of the mappings in the window, if it keeps ids."""
+        return self.ids(self.start, self.end)
+
     def _make_scratch(self, changes: int, arrived: int) -> None:
         """Make the work memory for one step."""
         self._expiring_points, self._ticks = np.empty(changes, INT64), np.empty(2 * (changes + arrived), INT32)
@@ -187,6 +191,10 @@ class WaitingWindow(LeafBuffer):
         first = start % max(ids.shape[1], 1)
         tick, sign, changed = sliding.merge(expiry_tick, entry_tick, entered - start, ids, first, entering)
         return Delta(tick, sign, changed)
+
+    def inside(self) -> Ids:
+        """The ids (width, n) of the mappings in the window, if it keeps ids."""
+        return self.ids(self.start, self.entered if self._enters_later else self.end)
 
     def _is_unchanged(self, arrivals: Arrivals) -> bool:
         """Does nothing enter or expire at a step in which nothing arrives here?"""
