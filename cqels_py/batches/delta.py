@@ -62,6 +62,12 @@ def insertions(columns: Ids, tick: int = 0) -> Delta:
     return Delta(np.full(rows, tick, np.int32), np.ones(rows, np.int8), columns)
 
 
+def retractions(columns: Ids, tick: int = 0) -> Delta:
+    """Every row with a minus sign, at one tick."""
+    rows = columns.shape[1]
+    return Delta(np.full(rows, tick, np.int32), np.full(rows, -1, np.int8), columns)
+
+
 def first_rows(tick: TickColumn, sign: SignColumn, columns: Ids, made: int) -> Delta:
     """The first `made` rows of a buffer that is no longer written to. If they fill most of it, its columns move together."""
     width, room = columns.shape

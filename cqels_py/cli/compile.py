@@ -24,7 +24,7 @@ def compile_all() -> None:
         say("all kernels are compiled")
         return
     started = time.perf_counter()
-    with _progress(len(absent)) as advance:
+    with kernels_bar(len(absent)) as advance:
         compiled = compile_kernels(absent, advance)
     say(f"compiled {len(compiled)} kernels in {time.perf_counter() - started:.0f} s")
 
@@ -39,7 +39,7 @@ def compile_for_others(target: str, folder: Path) -> None:
         raise UsageError(f"there is no target {target!r}; there are {', '.join(TARGETS)}")
     folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    with _progress(len(manifest())) as advance:
+    with kernels_bar(len(manifest())) as advance:
         absent = compile_for(Shipment.made_here(target), manifest(), folder, advance)
     if absent:
         raise RunError(f"{len(absent)} kernels could not be compiled for {target}, the first is {absent[0].kernel}")
@@ -47,10 +47,10 @@ def compile_for_others(target: str, folder: Path) -> None:
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal; the function advances it."""
+def kernels_bar(total: int) -> Iterator[Callable[[], None]]:
+    """A bar with n of `total` on a terminal, which goes at the end; the function advances it."""
     console = Console(stderr=True)
     columns = (TextColumn("compiling kernels"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task("compile", total=total)
         yield lambda: progress.advance(task)

@@ -7,8 +7,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +75,16 @@ def execute(job: Job) -> None:
         from cqels_py.kernels.compiler.progress import announced
 
         # Without a message, a long compilation would look like a command that hangs.
-        cleanup.enter_context(announced(failures.say, summary=job.announce or sys.stderr.isatty()))
+        on_terminal = sys.stderr.isatty()
+        bar = _kernels_bar if on_terminal else None
+        cleanup.enter_context(announced(failures.say, summary=job.announce or on_terminal, bar=bar))
         Execution(job, cleanup).run()
+
+
+def _kernels_bar(kernels: int) -> AbstractContextManager[Callable[[], None]]:
+    from cqels_py.cli.compile import kernels_bar
+
+    return kernels_bar(kernels)
 
 
 class Execution:

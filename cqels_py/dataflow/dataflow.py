@@ -225,6 +225,18 @@ class Dataflow:
             self._output = output
         yield from kept.deltas
 
+    def changes_of_a_tick(self) -> Iterator[Delta]:
+        """As `changes`, at one more tick at the current time, at which nothing arrives."""
+        now = self.shared_scans.now
+        assert now is not None
+        yield from self.root.deltas(Ticks(np.array([now], np.int64), first=False))
+        self.shared_scans.end_step()
+
+    def expire_partitions(self) -> None:
+        """See `KeptUnits.expire_all`, for all windows with PARTITION BY."""
+        for partition in set(self._partitions):
+            partition.expire_all()
+
     def _begin(self) -> None:
         """Called at the first tick, or after a restore from a later state."""
         self._ticked = True

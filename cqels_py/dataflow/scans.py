@@ -257,6 +257,11 @@ class Partition(SharedSource):
         unit = arrivals.number[rows] if self._triples else routed.step.number[element]
         return self._units.advance(arrivals.streams[self._stream], unit, element, batch.time[element], values)
 
+    def expire_all(self) -> None:
+        """See `KeptUnits.expire_all`."""
+        measure = Measure.TRIPLES if self._triples else Measure.ELEMENTS
+        self._units.expire_all(self._shared_scans.arrived(self._stream, measure))
+
     def clear(self) -> None:
         """The step has ended."""
         self._routed = self._kept = None

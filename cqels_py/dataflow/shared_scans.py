@@ -18,6 +18,7 @@ from cqels_py.dataflow.work import StepTimer, Work
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock
 from cqels_py.event_time.timers import EventTimers
+from cqels_py.event_time.windows import Measure
 from cqels_py.kernels.primitives import state_record
 from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
 
@@ -111,6 +112,11 @@ class SharedScans:
     def may_change(self) -> bool:
         """May something change without another element, at an instant that is not known yet?"""
         return any(each.may_change for each in self.foreseeing)
+
+    def arrived(self, stream: int, measure: Measure) -> int:
+        """How many elements, or triples, of a stream have arrived."""
+        counts = self._counter.triples if measure is Measure.TRIPLES else self._counter.elements
+        return counts[stream]
 
     def next_instant(self) -> int:
         """Before this instant nothing but an arrival is a tick."""

@@ -3,6 +3,9 @@
 The state is given to a second dataflow of the same plan, in which all windows run empty:
 
     answer now + changes until the windows are empty = answer over empty windows
+
+Windows that never run empty are left as they are where the answer over the others, empty, does not depend on them (a join with one
+of the others); above DISTINCT and GROUP BY, which keep their rows, they are not asked: these operators run empty themselves.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.build_operator import make_output
 from cqels_py.dataflow.dataflow import Dataflow
+from cqels_py.dataflow.endless_windows import Emptied, KeepsRows, keepers, rest_of
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.term_values import DictionaryValues
@@ -48,12 +52,13 @@ def standing_answer(running: Dataflow, dictionary: Dictionary) -> list[ResultBat
     query = running.plan
     if reason := _no_answer(query):
         raise UsageError(f"current() gives the answer that stands, and {query.title} has {reason}{_WAY_OUT}")
-    now = running.shared_scans.now
-    if now is None or not running.has_ticked:
-        return []
     copy, empty = Dataflow(query, dictionary, running.static), Dataflow(query, dictionary, running.static)
     # Arrays are copied in any case, and plain values are few.
     copy.restore(deepcopy(running.state()))
+    _empty_operators(copy, empty)
+    now = running.shared_scans.now
+    if now is None or not running.has_ticked:
+        return []
     until = _until_empty(copy, now, dictionary, begun=True)
     over_nothing = _until_empty(empty, now, dictionary, begun=False)
     rows = _at_one_tick([*over_nothing, *(Delta(each.tick, -each.sign, each.columns) for each in until)], query)
@@ -81,12 +86,8 @@ def _no_answer(query: Plan) -> str | None:
             if bounds.measure is Measure.TRIPLES and all(map(is_variable, node.pattern[:3])):
                 return "a pattern of variables alone over a window that counts triples"
     for window in query.windows:
-        if window.bounds.size is None:
-            return f"the window {window.text}, which never runs empty"
         if _takes_long(window.bounds):
             return f"the window {window.text}, which takes too long to run empty"
-        if window.partition is not None:
-            return f"the window {window.text} with PARTITION BY, which does not run empty"
     return None
 
 
@@ -98,11 +99,30 @@ def _takes_long(bounds: Bounds) -> bool:
     return points > _MOST
 
 
+def _empty_operators(copy: Dataflow, empty: Dataflow) -> None:
+    """Operators over windows that never run empty, and that keep their rows, run empty by themselves, or are it."""
+    query = copy.plan
+    keeping = [keepers(each.root, query.windows) for each in (copy, empty)]
+    for mine, other in zip(*keeping, strict=True):
+        assert isinstance(mine.operator, KeepsRows)
+        mine.operator = Emptied(mine.operator.standing_rows())
+        other.operator = Emptied(np.empty((len(other.node.variables), 0), np.int64))
+    if not rest_of(copy.root, query.windows).settled:
+        endless = next(window.text for window in query.windows if window.bounds.size is None)
+        raise UsageError(
+            f"current() gives the answer that stands, and {query.title} has the window {endless}, which never runs empty, "
+            f"above no DISTINCT or GROUP BY that keeps its rows{_WAY_OUT}"
+        )
+
+
 def _until_empty(dataflow: Dataflow, now: int, dictionary: Dictionary, *, begun: bool) -> list[Delta]:
     """The changes of the answer until all windows are empty."""
     scans, found = dataflow.shared_scans, list[Delta]()
     if not begun:
         found += _changes(dataflow, scans.advance(now, begin=True))
+    else:
+        found += dataflow.changes_of_a_tick()
+        dataflow.expire_partitions()
     pushing = _pushing(dataflow.plan, now, dictionary)
     if len(pushing):
         found += _changes(dataflow, scans.step(pushing))

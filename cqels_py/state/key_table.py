@@ -65,6 +65,10 @@ class KeyTable(StateRecord):
         """The number of new keys for which there is room."""
         return min(self.capacity, len(self.table) // 2) - self.entries
 
+    def keys_of(self, entries: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The keys of these entries (width, n)."""
+        return self.keys.reshape(self.capacity, -1)[entries, : self.width].T
+
     def ensure(self, new_keys: int) -> bool:
         """Make room for `new_keys` more; entries with a zero counter are released for that.
 

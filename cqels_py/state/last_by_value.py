@@ -45,6 +45,11 @@ class LastByValue(StateRecord):
             self._make_room(len(unit))
         return left[:made], left_at[:made]
 
+    def units(self) -> Int64:
+        """The units that are kept, rising."""
+        slots = self._slots[:, : int(self._places[kernel.SLOT_COUNT])]
+        return np.sort(slots[kernel.NUMBER, slots[kernel.LISTS] > 0])
+
     def _make_room(self, count: int) -> None:
         if self._values.ensure(count):
             self._ends = grown(self._ends, self._values.capacity)

@@ -41,9 +41,14 @@ _ready: set[KernelCall] = set()
 
 
 class Reporter(Protocol):
-    """Told of compilation before it begins, and after it: kernels and seconds."""
+    """Told of compilation before it begins, after each kernel, and at its end: kernels and seconds.
 
-    def begin(self) -> None: ...
+    `kernels`: how many there are to compile. Several threads may call `done`.
+    """
+
+    def begin(self, kernels: int) -> None: ...
+
+    def done(self) -> None: ...
 
     def add(self, kernels: int, seconds: float) -> None: ...
 
@@ -51,8 +56,11 @@ class Reporter(Protocol):
 class _Log:
     """Somebody waits for the first results of a program."""
 
-    def begin(self) -> None:
+    def begin(self, kernels: int) -> None:
         _LOG.warning(announcement())
+
+    def done(self) -> None:
+        pass
 
     def add(self, kernels: int, seconds: float) -> None:
         _LOG.info("compiled %d kernels in %.1f s", kernels, seconds)
@@ -92,9 +100,9 @@ def prepare(calls: Iterable[KernelCall]) -> int:
     with _ONE_AT_A_TIME:
         absent = missing(calls)
         if absent:
-            _reporter.begin()
+            _reporter.begin(len(absent))
             started = time.perf_counter()
-            compiled = compile_kernels(absent)
+            compiled = compile_kernels(absent, _reporter.done)
             _reporter.add(len(compiled), time.perf_counter() - started)
         return len(absent)
 

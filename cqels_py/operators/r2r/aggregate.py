@@ -352,6 +352,13 @@ class GroupBy(StateRecord):
         values[summed], numbers = with_numbers(values[summed], self.values, delta.sign > 0)
         return values, numbers
 
+    def standing_rows(self) -> Ids:
+        """The rows that have been delivered and not retracted (width, n), between two steps."""
+        words = self._words.reshape(-1, self._group_words)
+        groups = np.flatnonzero(words[:, kernel.SHOWN])
+        keys = self.index.keys_of(groups)
+        return np.concatenate([keys, words[groups][:, self._of_aggregates[record.PLACES] - 1].T])
+
     def live_ids(self) -> Iterable[Ids]:
         last = self._words.reshape(-1, self._group_words)[:, self._of_aggregates[record.PLACES] - 1]
         return (self.index.live_ids(), last.reshape(-1), self._terms.heap, self._distinct_values.live_ids())

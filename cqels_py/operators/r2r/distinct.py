@@ -46,6 +46,10 @@ class DistinctRows:
         assert made >= 0, "a retracted mapping was never inserted"
         return first_rows(tick, sign, columns, made)
 
+    def standing_rows(self) -> Ids:
+        """The different mappings that are there (width, n)."""
+        return self.index.keys_of(np.flatnonzero(self.index.counts))
+
     def live_ids(self) -> Iterable[Ids]:
         return (self.index.live_ids(),)
 

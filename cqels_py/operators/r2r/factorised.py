@@ -122,6 +122,10 @@ class FactorisedGroupBy(StateRecord):
             if rows:
                 yield from _Run(self, filled, rows, len(ticks.time) == 1).chunks()
 
+    def standing_rows(self) -> Ids:
+        """As `GroupBy.standing_rows`."""
+        return self._group_by.standing_rows()
+
     def live_ids(self) -> Iterable[Ids]:
         return (*self.state.live_ids(), *self._group_by.live_ids())
 

@@ -58,6 +58,10 @@ class GroupByKey:
         run.take_joined(rows, rows[records.FIRST : self._first_argument], rows[self._first_argument :], odd)
         return (run.output(),)
 
+    def standing_rows(self) -> Ids:
+        """As `GroupBy.standing_rows`."""
+        return self._group_by.standing_rows()
+
     def live_ids(self) -> Iterable[Ids]:
         return self._group_by.live_ids()
 

@@ -13,6 +13,7 @@ from cqels_py.state.last_by_value import LastByValue
 from cqels_py.state.sessions_by_value import SessionsByValue
 
 Int64 = npt.NDArray[np.int64]
+_NONE = np.empty(0, np.int64)
 
 
 class KeptUnits:
@@ -55,6 +56,17 @@ class KeptUnits:
             entered, entry = self._entering.through(limit, accepted, bounds.boundary(arrived_at))
             entered_tick = self._ticks(arrivals, entry)
         return _kept(accepted, entered, entered_tick, expired, expired_tick)
+
+    def expire_all(self, reached: int) -> None:
+        """Between two steps: the window loses all at the next point at which it can, after `reached` units; nothing more enters.
+
+        Sessions end in time anyway.
+        """
+        if self._last is None:
+            return
+        inside = np.setdiff1d(np.union1d(self._last.units(), self._expiring.units), self._entering.units)
+        points = self._bounds.boundary(np.full(len(inside), reached + 1))
+        self._entering, self._expiring = _WaitingUnits(), _WaitingUnits(inside, points)
 
     def _ticks(self, arrivals: StreamArrivals, points: Points) -> Ticks:
         if not self._bounds.of_time:
@@ -108,9 +120,9 @@ class _WaitingUnits:
 
     STATE = ("_units", "_points")
 
-    def __init__(self) -> None:
-        self._units = np.empty(0, np.int64)
-        self._points = np.empty(0, np.int64)
+    def __init__(self, units: Int64 = _NONE, points: Points = _NONE) -> None:
+        self._units = units
+        self._points = points
 
     def through(self, limit: int, units: Int64, points: Points) -> tuple[Int64, Points]:
         """Add units, then remove and return those whose points are at most the limit."""
