@@ -42,6 +42,16 @@ _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
 }
 """Callers whose kernels only plans with one of these nodes call."""
 
+_STEPS_ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
+    "steps.groups.group": (plan.GroupRows,),
+    "steps.joins.join": (plan.JoinAll,),
+    "steps.joins.negate": (plan.Negate,),
+    "steps.rows.distinct": (plan.DistinctRowsOf,),
+    "steps.rows.extend_rows": (plan.ExtendRows,),
+    "steps.rows.filter_rows": (plan.FilterRows,),
+}
+"""Entries of programs that only plans with one of these nodes have."""
+
 _ADDED_BY_ENTAILMENT: Final = (plan.JoinAll, plan.DistinctRowsOf, plan.Negate, plan.ClosureRows)
 
 _GROUP, _OPEN, _PUT = "aggregates.group_by.group", "aggregates.group_by.open_group", "aggregates.factorised.put_"
@@ -60,6 +70,7 @@ def calls_of(query: Plan, *, pushed: bool = True, rewritten: bool = False) -> li
     if rewritten:
         kinds.update(_ADDED_BY_ENTAILMENT)
     unused = {caller for caller, those in _ONLY_FOR.items() if kinds.isdisjoint(those)}
+    unused_steps = {entry for entry, those in _STEPS_ONLY_FOR.items() if kinds.isdisjoint(those)}
     if query.order is None and not any(map(_orders, nodes)):
         unused.add("cqels_py.state.ordered_rows")
     if not (rewritten or query.added or any(map(_evaluates, nodes))):
@@ -73,6 +84,7 @@ def calls_of(query: Plan, *, pushed: bool = True, rewritten: bool = False) -> li
         call
         for call in manifest()
         if call.caller not in unused
+        and call.kernel not in unused_steps
         and not call.caller.startswith(_BESIDE)
         and (pushed or call.kernel != _PUSH)
         and (call.kernel in entries or not call.kernel.startswith((_GROUP, _OPEN, _PUT, *_JOINS)))

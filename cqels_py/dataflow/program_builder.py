@@ -4,153 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta
-from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.delta_sources import DataflowNode, DeltaSource, OperatorNode, sources_below, unwrap
-from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.program_parts import (
+    MOST_ROWS,
+    DeltaRecord,
+    DistinctPart,
+    ExpressionPart,
+    GroupPart,
+    JoinPart,
+    OperatorPart,
+    Part,
+    ScanPart,
+)
 from cqels_py.dataflow.scans import WindowScan
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.kernels.compiler.native_call import address_of
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.rows import distinct
-from cqels_py.kernels.steps import counting, deltas, joins, scan
-from cqels_py.kernels.structures import ring_index
-from cqels_py.operators.r2r.join import LeafRows, MultiwayJoin
-from cqels_py.operators.r2r.rows import Project, UnionAll
+from cqels_py.kernels.steps import counting, deltas, groups, joins, scan
+from cqels_py.kernels.steps import rows as row_entries
+from cqels_py.operators.r2r.aggregate import NO_HASHED_NUMBERS, OF_FLOATS, TO_ASK_OF, GroupBy
+from cqels_py.operators.r2r.distinct import DistinctRows
+from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
 from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
 from cqels_py.operators.r2s.streams import Changes
 from cqels_py.operators.s2r.window import SlidingWindow
 
-_MOST_ROWS = 128
-"""Of the changes of one source in a step. With more, the calls go on."""
-
-
-def view_of(array: npt.NDArray[Any]) -> memoryview:
-    """The array's memory, whose items are read and written faster one by one."""
-    return memoryview(cast(bytearray, array))
-
-
-class DeltaRecord:
-    """Where an entry writes a delta of this width."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        count = np.zeros(1, np.int64)
-        self._count = view_of(count)
-        self._tick, self._sign = np.empty(_MOST_ROWS, np.int32), np.empty(_MOST_ROWS, np.int8)
-        self._columns = np.empty(width * _MOST_ROWS, np.int64)
-        self._table = ArrayTable(self._tick, self._sign, self._columns, count)
-        self.address = self._table.address
-
-    def __len__(self) -> int:
-        return self._count[0]
-
-    def taken(self, count: int, apart: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8], Ids]:
-        """Ticks, signs and columns (width, n) of the first n = `count` rows, copied. Columns begin so many places `apart`."""
-        columns = self._columns[: self.width * apart].reshape(self.width, apart)[:, :count].copy()
-        return self._tick[:count].copy(), self._sign[:count].copy(), columns
-
-    def deltas(self) -> tuple[Delta, ...]:
-        """The delta as those of a step."""
-        count = len(self)
-        return (Delta(*self.taken(count, count)),) if count else ()
-
-    def begun(self, count: int) -> Delta:
-        """So many rows of one that is not complete."""
-        return Delta(*self.taken(count, _MOST_ROWS))
-
-
-class Part(Protocol):
-    """A row of a program, and the source that it stands for."""
-
-    def make_room(self, time: int, triples: int) -> None:
-        """Make room in the source's state, as its entry has asked for, in the step of an element of so many triples."""
-        ...
-
-    def hand_over(self, routed: RoutedBatch) -> None:
-        """The calls go on: give the source the deltas that have been made."""
-        ...
-
-    def hand_over_begun(self, routed: RoutedBatch) -> None:
-        """The program has stopped here: if the entry has begun, the source goes on with the rest."""
-        ...
-
-
-@dataclass(slots=True)
-class ScanPart:
-    """A scan over a sliding window."""
-
-    scan: WindowScan
-    window: SlidingWindow
-    output: DeltaRecord
-
-    def make_room(self, time: int, triples: int) -> None:
-        self.window.reserve(np.full(triples, time))
-
-    def hand_over(self, routed: RoutedBatch) -> None:
-        made = self.output.deltas()
-        self.scan.work.rows_in += sum([int((delta.sign > 0).sum()) for delta in made])
-        self.scan.take_made(routed, made)
-
-    def hand_over_begun(self, routed: RoutedBatch) -> None:
-        """It is done as a whole, or not at all."""
-
-
-@dataclass(slots=True)
-class OperatorPart:
-    """An operator without a state."""
-
-    node: OperatorNode
-    output: DeltaRecord
-
-    def make_room(self, time: int, triples: int) -> None:
-        raise AssertionError("an operator without a state needs no room")
-
-    def hand_over(self, routed: RoutedBatch) -> None:
-        self.node.take_made(routed.step.ticks, self.output.deltas())
-
-    def hand_over_begun(self, routed: RoutedBatch) -> None:
-        """It is done as a whole, or not at all."""
-
-
-class JoinPart:
-    """A join, semi-join or anti-join; `arrays`: those of its rows in the order of kernels/steps/joins.py."""
-
-    def __init__(self, node: OperatorNode, operator: MultiwayJoin | SemiAntiJoin, output: DeltaRecord) -> None:
-        self._node, self._operator, self._output = node, operator, output
-        self._port, self._slot, self._tick, self._placed, loaded = np.empty((5, _MOST_ROWS), np.int32)
-        self._sign, self._begun = np.empty(_MOST_ROWS, np.int8), np.zeros(2, np.int64)
-        self._starts = np.zeros(operator.state.n + 1, np.int64)
-        self.arrays = (
-            self._port, self._slot, self._tick, self._sign, self._placed, loaded, self._starts, self._begun,
-        )  # fmt: skip
-
-    def make_room(self, time: int, triples: int) -> None:
-        self._operator.state.grow(self._begun.item(1))
-
-    def hand_over(self, routed: RoutedBatch) -> None:
-        self._node.take_made(routed.step.ticks, self._output.deltas())
-
-    def hand_over_begun(self, routed: RoutedBatch) -> None:
-        if not self._begun[0]:
-            return
-        self._begun[0], count = 0, self._starts.item(-1)
-        port, slot, tick, placed = (each[:count].copy() for each in (self._port, self._slot, self._tick, self._placed))
-        rows = LeafRows(port, slot, tick, self._sign[:count].copy(), placed)
-        made = self._output.begun(self._operator.state.cursor.item(ring_index.OUT))
-        self._node.take_made(routed.step.ticks, self._operator.resume(rows, made))
-
 
 class ProgramBuilder:
-    """Adds rows in the order in which they run. `element`: the address of the element's record."""
+    """Adds rows in the order in which they run. `element`: the address of the element's record; `texts`: that of the record that has
+    the dictionary's texts."""
 
     def __init__(self, element: int, shared: SharedScans, most_triples: int) -> None:
         self._element, self._shared, self._most = element, shared, most_triples
+        self.texts = 0
         self._rows: list[tuple[int, int]] = []
         self._records: list[ArrayTable] = []
         self._made: dict[int, DeltaRecord] = {}
@@ -180,6 +74,12 @@ class ProgramBuilder:
             self._nodes.append(node)
         return self._made[id(node)]
 
+    def add_scans(self, root: DeltaSource) -> None:
+        """Add all scans that a source reads."""
+        for source in sources_below(root):
+            if isinstance(source, WindowScan):
+                self.add(source)
+
     def add_what_has_entries(self, root: DeltaSource) -> None:
         """Add the sources that a program can do, as far as they read no others."""
         for source in sources_below(root):
@@ -191,7 +91,7 @@ class ProgramBuilder:
         width = len(output.variables)
         results = DeltaRecord(1 + width)
         links = self._element, deltas.CHANGES.address(), self._shared.clock.address, changes.address, width
-        scratch = np.empty(distinct.ROOM_A_ROW * _MOST_ROWS + distinct.ROOM, np.int64)
+        scratch = np.empty(distinct.ROOM_A_ROW * MOST_ROWS + distinct.ROOM, np.int64)
         self.add_row(deltas.report, (*links, *output.asked_signs, results.address), scratch)
         return results
 
@@ -205,7 +105,8 @@ class ProgramBuilder:
         if isinstance(node, WindowScan):
             return self._add_scan(node)
         assert isinstance(node, OperatorNode)
-        inputs = [self.add(each).address for each in node.inputs]
+        given = [self.add(each) for each in node.inputs]
+        inputs = [each.address for each in given]
         output = DeltaRecord(len(node.node.variables))
         match node.operator:
             case MultiwayJoin() as join:
@@ -224,9 +125,36 @@ class ProgramBuilder:
                 columns = np.arange(len(node.node.variables))
                 self.add_row(deltas.union, (self._element, output.address, *inputs), columns)
                 self.parts.append(OperatorPart(node, output))
+            case Filter(condition=Evaluator() as condition, inputs=places):
+                filtering = ExpressionPart(node, condition, places, given[0], output, as_test=True)
+                self._add_expression(row_entries.filter_rows, filtering, given[0], output)
+            case Extend(expression=Evaluator() as expression, inputs=places):
+                extending = ExpressionPart(node, expression, places, given[0], output, as_test=False)
+                self._add_expression(row_entries.extend_rows, extending, given[0], output)
+            case DistinctRows() as distinct:
+                own = self._element, row_entries.DISTINCT.address(), distinct.index.address
+                links = *own, *inputs, output.width, output.address
+                self.add_row(row_entries.distinct, links, np.empty(MOST_ROWS, np.int64))
+                self.parts.append(DistinctPart(node, distinct, given[0], output))
+            case GroupBy() as grouping:
+                self._add_group(node, grouping, given[0], output)
             case _:
                 raise AssertionError(node.node)
         return output
+
+    def _add_expression(self, entry: Any, part: ExpressionPart, given: DeltaRecord, output: DeltaRecord) -> None:
+        own = self._element, scan.EVALUATION.address(), self._shared.clock.address
+        self.add_row(entry, (*own, given.address, given.width, output.address), *part.arrays)
+        self.parts.append(part)
+
+    def _add_group(self, node: OperatorNode, grouping: GroupBy, given: DeltaRecord, output: DeltaRecord) -> None:
+        kernel = groups.GROUP_TERMS if grouping.keeps_terms else groups.GROUP
+        own = self._element, kernel.address(), grouping.address, given.address, given.width, output.address
+        tags = groups.TAGS.address(), TO_ASK_OF, OF_FLOATS
+        links = *own, output.width, *tags, NO_HASHED_NUMBERS.address, self.texts if grouping.keeps_terms else 0
+        part = GroupPart(node, grouping, given, output)
+        self.add_row(groups.group, links, *part.arrays)
+        self.parts.append(part)
 
     def _add_join(
         self, entry: Any, kernel: int, links: Sequence[int], part: JoinPart, state: int, output: DeltaRecord
@@ -300,4 +228,7 @@ def _has_entry(source: DataflowNode) -> bool:
     operator = source.operator
     if isinstance(operator, MultiwayJoin):
         return operator.layout.star
-    return isinstance(operator, SemiAntiJoin | Project | UnionAll)
+    if isinstance(operator, Filter | Extend):
+        expression = operator.condition if isinstance(operator, Filter) else operator.expression
+        return isinstance(expression, Evaluator) and bool((operator.inputs >= 0).all())
+    return isinstance(operator, SemiAntiJoin | Project | UnionAll | DistinctRows | GroupBy)

@@ -17,7 +17,8 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import empty_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.delta_sources import Constant, DeltaSource, OperatorNode, sources_below
-from cqels_py.dataflow.program_builder import NO_COUNTS, ProgramBuilder, has_entries, view_of
+from cqels_py.dataflow.program_builder import NO_COUNTS, ProgramBuilder, has_entries
+from cqels_py.dataflow.program_parts import view_of
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.work import COMPILED_ONE_IN, FIRST_COMPILED
@@ -84,8 +85,11 @@ class StepProgram:
         program = ProgramBuilder(here, shared, _MOST_TRIPLES)
         encode = (here, element.ENCODE.address(), terms.shift)
         self._encode = program.add_row(element.encode, encode, terms.table, terms.arena, terms.meta)
+        program.texts = self._encode.address
         program.add_row(element.tell_time, (here, element.CLOCK.address(), clock))
         program.add_row(element.route, (here, element.MATCH.address(), router.address))
+        program.add_scans(self._root)
+        self._scanned = len(program)
         if self._output is None:
             program.add_what_has_entries(self._root)
             # The calls that go on count what the sources have made.
@@ -132,14 +136,21 @@ class StepProgram:
                 return Outcome.STOPPED
             shared.took_in(stream, time, triples)
             return Outcome.COMPLETE
-        self._note_stop()
+        if self._reached < self._scanned:
+            self._note_stop()
         return Outcome.REFUSED if self._reached < _TIMED else Outcome.STOPPED
 
     def _made_room(self, row: int, triples: int, time: int) -> bool:
-        """Go on with a row whose state needs room. Is the program done then? Else it has stopped at `_reached`."""
+        """Go on with a row that needs room or values. Is the program done then? Else it has stopped at `_reached`."""
         self._reached = row
-        while self._reached < self._rows and self._status[0] == driver.ROOM_NEEDED:
-            self._parts[self._reached - _ROUTED].make_room(time, triples)
+        while self._reached < self._rows and self._status[0] >= driver.ROOM_NEEDED:
+            part = self._parts[self._reached - _ROUTED]
+            if self._status[0] == driver.ROOM_NEEDED:
+                part.make_room(time, triples)
+            else:
+                part.find_values()
+                if self._dictionary.texts is not self._known:
+                    self._replace_terms()
             self._reached = driver.run(self._address, self._reached)
         return self._reached == self._rows
 
@@ -169,7 +180,7 @@ class StepProgram:
         words, shared, time = self._words.tolist(), self._shared, self._time.item()
         ticks, through, triples = words[element.TICKS], words[element.DUE_THROUGH], words[element.TRIPLES]
         step = shared.clock.step_of_one(time, ticks, through, self._element_tick.copy(), self._number.copy())
-        if self._reached == self._rows:
+        if self._reached >= self._scanned:
             batch, routed = _NOTHING, shared.scanned(self._stream.item(), triples, step)
         else:
             columns = self._columns[: 3 * triples].reshape(3, -1).copy()

@@ -40,6 +40,7 @@ def test_kernels_of_operators_that_the_plan_does_not_have_are_left_out() -> None
     star = kernels_of("SELECT ?a { STREAM :s [RANGE 1s] { ?a :p ?b . ?b :q ?c } }")
     path = kernels_of("SELECT ?a { STREAM :s [RANGE 1s] { ?a :p ?b . ?b :q ?c . ?c :r ?d } }")
     assert star > plain
+    assert {each for each in star - plain if each.startswith("steps.")} == {"steps.joins.join"}
     joins = {"joins.multiway.step", "joins.star.step"}
     assert [joins & each for each in (plain, star, path)] == [set(), {"joins.star.step"}, {"joins.multiway.step"}]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -77,6 +77,18 @@ def results_of(text: str, pushed: Sequence[Pushed], **options: Any) -> list[Any]
     return found
 
 
+def elements_of(pushed: Iterable[Pushed]) -> list[Element]:
+    """The same elements for the oracle; all objects are integers."""
+    return [
+        Element(
+            time,
+            URIRef(stream),
+            tuple((URIRef(s[1:-1]), URIRef(p[1:-1]), Literal(int(o.split('"')[1]))) for s, p, o in triples),
+        )
+        for stream, triples, time in pushed
+    ]
+
+
 def assert_equal_in_both(
     text: str, pushed: Sequence[Pushed], outcomes: list[Outcome], in_mode: Callable[[str], None]
 ) -> None:
@@ -111,14 +123,29 @@ QUERIES = {
     "exists": _over("{A} FILTER EXISTS { {B} }", "?k ?x"),
     "union": _over("{ {A} } UNION { {B} }", "?k ?x ?y"),
 }
+GROUPED = {
+    "average": _over("{A}", "?k (AVG(?x) AS ?mean)") + " GROUP BY ?k",
+    "extremes": _over("{A}", "?x (MIN(?k) AS ?low) (MAX(?k) AS ?high) (COUNT(*) AS ?n)") + " GROUP BY ?x",
+    "distinct terms": _over("{A}", "?k (COUNT(DISTINCT ?x) AS ?n) (SUM(DISTINCT ?x) AS ?s)") + " GROUP BY ?k",
+    "one group": _over("{A}", "(COUNT(*) AS ?n) (SUM(?x) AS ?s) (MAX(?x) AS ?high)"),
+    "joined texts": _over("{A}", "?k (GROUP_CONCAT(?x) AS ?all)") + " GROUP BY ?k",
+    "having": _over("{A}", "?k (COUNT(*) AS ?n)") + " GROUP BY ?k HAVING(COUNT(*) > 2 && MAX(?x) < 90)",
+    "sum of a join": _over("{A} {B}", "?y (SUM(?x + ?y) AS ?s) (MIN(?x) AS ?low)") + " GROUP BY ?y",
+    "groups of groups": _over("{ SELECT ?k (SUM(?x) AS ?s) { {A} } GROUP BY ?k }", "?s (COUNT(*) AS ?n)")
+    + " GROUP BY ?s",
+}
+QUERIES |= GROUPED | {
+    "distinct": _over("{A}", "DISTINCT ?k"),
+    "distinct of a join": _over("{A} {B}", "DISTINCT ?x ?y"),
+    "bind": _over("{A} BIND(?x * 2 AS ?y) FILTER(?y > 50)", "?k ?y"),
+    "bound to an error": _over("{A} {B} BIND(?k + ?y AS ?z) FILTER(!BOUND(?z) || ?y = 3)", "?k ?z"),
+    "compared": _over("{A} {B} FILTER(?x < ?y && (?y - ?x) / 7 > 1.5)", "?k ?x ?y"),
+    "texts": _over('{A} {B} BIND(CONCAT(STR(?x), "-", STR(?y)) AS ?z) FILTER(CONTAINS(?z, "1"))', "?z"),
+}
 PARTLY = {
     "two optionals": QUERIES.pop("two optionals"),
     "join without a key": QUERIES.pop("join without a key"),
-    "average": _over("{A} }} GROUP BY ?k #", "?k (AVG(?x) AS ?mean)").replace("}} GROUP", "} GROUP"),
-    "average below a join": _over("{A} {B} }} GROUP BY ?k #", "?k (AVG(?x) AS ?mean)").replace("}} GROUP", "} GROUP"),
-    "average of a join": _over("{A} {B} }} GROUP BY ?y #", "?y (SUM(?x + ?y) AS ?s)").replace("}} GROUP", "} GROUP"),
-    "distinct": _over("{A}", "DISTINCT ?k"),
-    "bind": _over("{A} BIND(?x * 2 AS ?y) FILTER(?y > 50)", "?k ?y"),
+    "average below a join": _over("{A} {B}", "?k (AVG(?x) AS ?mean)") + " GROUP BY ?k",
     "ask": f"PREFIX : <{EX}> ASK {{ STREAM :a [RANGE 10s] {{ ?k :a 7 }} }}",
 }
 """Plans with operators that only calls know: programs end before these."""
@@ -139,15 +166,7 @@ def test_answers_equal_the_oracles(
 ) -> None:
     in_mode(mode)
     pushed = of_both_streams(60, 3, 4 * SECOND) if ":b" in ALL[name] else readings(60, 3, jump=4 * SECOND)
-    elements = [
-        Element(
-            time,
-            URIRef(stream),
-            tuple((URIRef(s[1:-1]), URIRef(p[1:-1]), Literal(int(o.split('"')[1]))) for s, p, o in triples),
-        )
-        for stream, triples, time in pushed
-    ]
-    assert_engine_right(ALL[name], elements, batches=(1,))
+    assert_engine_right(ALL[name], elements_of(pushed), batches=(1,))
     assert bool(outcomes) == (mode == "program")
 
 
@@ -201,6 +220,105 @@ def test_a_join_that_grows_makes_room_within_a_program(
         pushed.append((f"{EX}{stream}", [(f"<{EX}s{key}>", f"<{EX}{stream}>", f'"{i}"^^{INTEGER}')], time))
     assert_equal_in_both(QUERIES[name], pushed, outcomes, in_mode)
     assert outcomes.count(Outcome.COMPLETE) > 1_000
+
+
+def drawn_query(drawn: random.Random) -> str:
+    """A query of operators that have entries, one above the other."""
+    body, names = drawn.choice(
+        (("{A}", "kx"), ("{A} {B}", "kxy"), ("{A} OPTIONAL { {B} }", "kxy"), ("{ {A} } UNION { {B} }", "kxy"))
+    )
+    if drawn.random() < 0.5:
+        body += drawn.choice((" BIND(?x + 1 AS ?z)", " BIND(?x / 3 AS ?z)", " BIND(STR(?x) AS ?z)"))
+        names += "z"
+    if drawn.random() < 0.5:
+        body += drawn.choice((" FILTER(?x > 30)", " FILTER(?x != 7 || !BOUND(?x))", " FILTER(STRLEN(STR(?x)) < 2)"))
+    if drawn.random() < 0.3:
+        return _over(body, "DISTINCT " + " ".join(f"?{name}" for name in drawn.sample(names, 2)))
+    if drawn.random() < 0.2:
+        return _over(body, " ".join(f"?{name}" for name in names))
+    key, made = drawn.choice(names), []
+    for number in range(drawn.choice((1, 1, 2, 3))):
+        function = drawn.choice(("COUNT", "SUM", "AVG", "MIN", "MAX"))
+        made.append(f"({function}({drawn.choice(('', 'DISTINCT '))}?{drawn.choice(names)}) AS ?made{number})")
+    if drawn.random() < 0.2:
+        return _over(body, " ".join(made))
+    having = drawn.choice(("", " HAVING(COUNT(*) > 1)"))
+    return _over(body, " ".join([f"?{key}", *made])) + f" GROUP BY ?{key}{having}"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_drawn_queries_are_right_at_every_tick(
+    seed: int, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    drawn = random.Random(seed)
+    text = drawn_query(drawn)
+    pushed = of_both_streams(50, seed, 4 * SECOND) if ":b" in text else [*readings(40, seed, jump=4 * SECOND)]
+    in_mode("calls")
+    expected = results_of(text, pushed)
+    in_mode("program")
+    assert results_of(text, pushed) == expected, text
+    assert outcomes
+    assert_engine_right(text, elements_of(pushed), batches=(1,))
+
+
+NUMBERS = (
+    f'"7"^^{INTEGER}', '"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>', '"1e300"^^<http://www.w3.org/2001/XMLSchema#double>',
+    '"0.1"^^<http://www.w3.org/2001/XMLSchema#float>', f'"{40 * "7"}"^^{INTEGER}', '"no number"',
+    f'"{30 * "9"}.5"^^<http://www.w3.org/2001/XMLSchema#decimal>', "<http://ex.org/no-number>", '"12"^^<http://ex.org/odd>',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("function", ["SUM", "AVG", "MAX", "COUNT"])
+def test_numbers_that_are_not_inline_are_aggregated_within_a_program(
+    function: str, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    drawn, text = random.Random(8), _over("{A}", f"?k ({function}(?x) AS ?made)") + " GROUP BY ?k"
+    pushed = [
+        (f"{EX}a", [(f"<{EX}s{drawn.randrange(3)}>", f"<{EX}a>", drawn.choice(NUMBERS))], BEGIN + i * SECOND // 2)
+        for i in range(120)
+    ]
+    assert_equal_in_both(text, pushed, outcomes, in_mode)
+    assert outcomes.count(Outcome.COMPLETE) > 100
+
+
+@pytest.mark.parametrize("name", ["extremes", "distinct terms", "joined texts", "distinct", "sum of a join"])
+def test_groups_that_grow_make_room_within_a_program(
+    name: str, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    pushed = list[Pushed]()
+    streams = "ab" if ":b" in QUERIES[name] else "aa"
+    for i in range(800):
+        # Windows that become fuller, then empty, then fuller again.
+        time = BEGIN + i * 4_000 + (i > 500) * 30 * SECOND
+        triples = [(f"<{EX}s{i % 7 if i % 3 else i}>", f"<{EX}{streams[i % 2]}>", f'"{i % 400}"^^{INTEGER}')]
+        pushed.append((f"{EX}{streams[i % 2]}", triples, time))
+    assert_equal_in_both(QUERIES[name], pushed, outcomes, in_mode)
+    assert outcomes.count(Outcome.COMPLETE) > 700
+
+
+@pytest.mark.parametrize("name", ["average", "distinct", "having"])
+def test_more_rows_than_a_group_has_room_for_are_aggregated_by_calls(
+    name: str, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    crowd = [(f"{EX}a", [(f"<{EX}s{i % 50}>", f"<{EX}a>", f'"{60 + i % 9}"^^{INTEGER}')], BEGIN) for i in range(160)]
+    later = [(f"{EX}a", crowd[0][1], BEGIN + 60 * SECOND), (f"{EX}a", crowd[1][1], BEGIN + 61 * SECOND)]
+    assert_equal_in_both(QUERIES[name], [*crowd, *later], outcomes, in_mode)
+    assert name == "distinct" or Outcome.STOPPED in outcomes[-2:-1]
+    assert outcomes[-1] is Outcome.COMPLETE
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_sum_that_cannot_be_exact_is_an_error(mode: str, in_mode: Callable[[str], None]) -> None:
+    in_mode(mode)
+    engine = cqels.Engine()
+    query = engine.register(_over("{A}", "?k (SUM(?x) AS ?s)") + " GROUP BY ?k")
+    for i in range(10):
+        engine.push(f"{EX}a", [(f"<{EX}s>", f"<{EX}a>", f'"1"^^{INTEGER}')], time=BEGIN + i)
+    huge = f'"{36 * "9"}"^^{INTEGER}'
+    small = f'"0.{18 * "1"}"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    with pytest.raises(cqels.CqelsError, match="a sum does not fit 128 bits"):
+        engine.push(f"{EX}a", [(f"<{EX}s>", f"<{EX}a>", value) for value in (huge, small)], time=BEGIN + 20)
+    assert len(list(query.results())) == 10
 
 
 def test_conditions_that_need_texts_are_evaluated_by_calls(

@@ -16,8 +16,8 @@ from cqels_py.kernels.primitives.status import DONE
 
 ROWS, STATUS = range(2)
 """The arrays of a program's record: its rows (n, 2), and the status (1) of the last one that was run."""
-ROOM_NEEDED = 3
-"""A status: the entry's state has too little room. Once there is more, the program can go on with the same row."""
+ROOM_NEEDED, VALUES_NEEDED = 3, 4
+"""Statuses: the entry's state has too little room; Python is to find values. Then the program can go on with the same row."""
 
 
 @jit_flat

@@ -141,8 +141,9 @@ _SUMS = (kernel.SUM, kernel.AVG)
 _WITHOUT_NUMBER = (TAG_LITERAL, TAG_OVERFLOW, TAG_QUOTIENT)
 """Terms whose numbers SUM and AVG ask the dictionary for."""
 _NO_NUMBERS = (TAG_IRI, TAG_BLANK, TAG_BOOLEAN, TAG_DATETIME, TAG_DATETIME_MICROS, TAG_DATE)
-_TO_ASK_OF = sum(1 << tag for tag in (*_WITHOUT_NUMBER, *_NO_NUMBERS))
-_OF_FLOATS = 1 << TAG_FLOAT
+TO_ASK_OF = sum(1 << tag for tag in (*_WITHOUT_NUMBER, *_NO_NUMBERS))
+OF_FLOATS = 1 << TAG_FLOAT
+"""Bits of tags: of arguments that the dictionary must be asked about, and of floats."""
 _WITHOUT_TERMS = (kernel.COUNT_ALL, kernel.COUNT, *_SUMS)
 _LINE = 8
 _CHUNK = 1000
@@ -196,7 +197,7 @@ class GroupBy(StateRecord):
         expires_fifo: bool = False,
         of_inputs: OfInputs | None = None,
     ) -> None:
-        self._keys = np.array(keys, np.int64)
+        self.keys = np.array(keys, np.int64)
         self._keys_first = list(keys) == list(range(len(keys)))
         self._aggregates = tuple(aggregates)
         self.width = len(keys) + len(aggregates)
@@ -321,11 +322,11 @@ class GroupBy(StateRecord):
         self._joined = np.concatenate([self._joined, np.empty_like(self._joined)])
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
-        if ticks.first and len(self._keys) == 0:
+        if ticks.first and len(self.keys) == 0:
             yield self.open_single_group()
         for delta in inputs[0]:
             if len(delta):
-                yield self._chunk(delta)
+                yield self.aggregate(delta)
 
     def open_single_group(self) -> Delta:
         """The row of the single group of an aggregation without keys, before there is any mapping."""
@@ -333,12 +334,13 @@ class GroupBy(StateRecord):
         run.open()
         return run.output()
 
-    def _chunk(self, delta: Delta) -> Delta:
+    def aggregate(self, delta: Delta) -> Delta:
+        """The changes of the groups' rows. There is at least one mapping."""
         columns = delta.columns
         self.reserve_notes(len(delta))
         values, odd = self._values_of(delta)
         run = GroupRun(self, len(delta))
-        run.take(delta, columns if self._keys_first else np.ascontiguousarray(columns[self._keys]), values, odd)
+        run.take(delta, columns if self._keys_first else np.ascontiguousarray(columns[self.keys]), values, odd)
         return run.output()
 
     def _values_of(self, delta: Delta) -> tuple[Ids, HashedNumbers]:
@@ -358,6 +360,50 @@ class GroupBy(StateRecord):
         groups = np.flatnonzero(words[:, kernel.SHOWN])
         keys = self.index.keys_of(groups)
         return np.concatenate([keys, words[groups][:, self._of_aggregates[record.PLACES] - 1].T])
+
+    def make_room_for(self, status: int, tick: TickColumn) -> None:
+        """Enlarge the array for which a kernel has stopped; `tick`: the ticks of its rows. RunError if it cannot go on."""
+        if status == kernel.HEAP_FULL:
+            self.more_terms()
+        elif status == kernel.JOINED_FULL:
+            self.more_joined()
+        elif status == grouping.INDEX_FULL:
+            self.make_room(self._rows_of_tick(tick))
+        elif status == grouping.DISTINCT_FULL:
+            self.make_distinct_room()
+        elif status == grouping.QUEUE_FULL:
+            self._grow_queue()
+        elif status == grouping.CHUNK_SMALL:
+            self.make_notes(1 << self._rows_of_tick(tick).bit_length())
+        else:
+            raise stopped(status)
+
+    def _rows_of_tick(self, tick: TickColumn) -> int:
+        first = self._cursor[FIRST]
+        return int(np.searchsorted(tick, tick[first], side="right") - first)
+
+    def resolve(self, columns: Ids) -> None:
+        """The changes of the last rows have provisional ids: replace them with those of their numbers and texts."""
+        count = self._cursor.item(kernel.DEFERRED)
+        deferred = self._deferred[:count]
+        ids = self._resolved(deferred, self._deferred_real[:count])
+        provisional = (columns >> TAG_SHIFT) == kernel.PROVISIONAL >> TAG_SHIFT
+        columns[provisional] = ids[columns[provisional] - kernel.PROVISIONAL]
+        place, words = deferred[:, kernel.DEFERRED_PLACE], self._words
+        still = words[place] == kernel.PROVISIONAL + np.arange(count)
+        words[place[still]] = ids[still]
+
+    def _resolved(self, deferred: Ids, real: npt.NDArray[np.float64]) -> Ids:
+        """The ids of computed numbers and joined texts."""
+        ids = np.empty(len(deferred), np.int64)
+        texts = deferred[:, 0] == kernel.DEFERRED_TEXT
+        if not texts.all():
+            ids[~texts] = self.values.computed(deferred[~texts, : kernel.DEFERRED_PLACE], real[~texts])
+        if texts.any():
+            _, start, length, aggregate = deferred[texts, : kernel.DEFERRED_PLACE].T
+            separators = [self._aggregates[a].separator for a in aggregate.tolist()]
+            ids[texts] = self.values.joined(self._joined, start, length, separators)
+        return ids
 
     def live_ids(self) -> Iterable[Ids]:
         last = self._words.reshape(-1, self._group_words)[:, self._of_aggregates[record.PLACES] - 1]
@@ -394,12 +440,12 @@ def _of_lines(words: int) -> int:
 def needs_numbers(tags: int) -> bool:
     """Are there arguments of SUM and AVG that the dictionary must be asked about? `tags`: a bit for each tag among
     them."""
-    return bool(tags & _TO_ASK_OF)
+    return bool(tags & TO_ASK_OF)
 
 
 def without_terms(tags: int) -> HashedNumbers:
     """The numbers of arguments of which all have inline ids."""
-    return JUST_FLOATS if tags & _OF_FLOATS else NO_HASHED_NUMBERS
+    return JUST_FLOATS if tags & OF_FLOATS else NO_HASHED_NUMBERS
 
 
 def with_numbers(
@@ -468,10 +514,10 @@ class GroupRun:
         if of.keeps_terms:
             texts = of.values.texts()
             while status := grouping.group_terms(of.address, odd.address, *texts, *given):
-                self._make_room(status, delta.tick)
+                of.make_room_for(status, delta.tick)
         else:
             while status := grouping.group(of.address, odd.address, *given):
-                self._make_room(status, delta.tick)
+                of.make_room_for(status, delta.tick)
 
     def take_joined(self, rows: Ids, keyed: Ids, arguments: Ids, odd: HashedNumbers) -> None:
         """Process all rows of a join's inputs, as laid out by kernels/aggregates/factorised_records.py."""
@@ -482,10 +528,10 @@ class GroupRun:
         if of.keeps_terms:
             texts = of.values.texts()
             while status := grouping.group_joined_terms(of.address, odd.address, *texts, *given):
-                self._make_room(status, tick)
+                of.make_room_for(status, tick)
         else:
             while status := grouping.group_joined(of.address, odd.address, *given):
-                self._make_room(status, tick)
+                of.make_room_for(status, tick)
 
     def take_differences(
         self,
@@ -504,55 +550,13 @@ class GroupRun:
         if of.keeps_terms:
             texts = of.values.texts()
             while status := grouping.group_differences_terms(of.address, *texts, *given):
-                self._make_room(status, tick)
+                of.make_room_for(status, tick)
         else:
             while status := grouping.group_differences(of.address, *given):
-                self._make_room(status, tick)
-
-    def _make_room(self, status: int, tick: TickColumn) -> None:
-        """Enlarge the array that is full; `tick`: the ticks of the rows."""
-        of = self._of
-        if status == kernel.HEAP_FULL:
-            of.more_terms()
-        elif status == kernel.JOINED_FULL:
-            of.more_joined()
-        elif status == grouping.INDEX_FULL:
-            of.make_room(self._rows_of_tick(tick))
-        elif status == grouping.DISTINCT_FULL:
-            of.make_distinct_room()
-        elif status == grouping.QUEUE_FULL:
-            of._grow_queue()
-        elif status == grouping.CHUNK_SMALL:
-            of.make_notes(1 << self._rows_of_tick(tick).bit_length())
-        else:
-            raise stopped(status)
-
-    def _rows_of_tick(self, tick: TickColumn) -> int:
-        first = self._cursor[FIRST]
-        return int(np.searchsorted(tick, tick[first], side="right") - first)
+                of.make_room_for(status, tick)
 
     def output(self) -> Delta:
         delta = first_rows(*self._output, self._cursor.item(kernel.OUT))
-        deferred = self._cursor.item(kernel.DEFERRED)
-        if deferred:
-            of, columns = self._of, delta.columns
-            deferred_rows = of._deferred[:deferred]
-            ids = self._resolve(deferred_rows, of._deferred_real[:deferred], of._joined)
-            provisional = (columns >> TAG_SHIFT) == kernel.PROVISIONAL >> TAG_SHIFT
-            columns[provisional] = ids[columns[provisional] - kernel.PROVISIONAL]
-            place, words = deferred_rows[:, kernel.DEFERRED_PLACE], of._words
-            still = words[place] == kernel.PROVISIONAL + np.arange(deferred)
-            words[place[still]] = ids[still]
+        if self._cursor.item(kernel.DEFERRED):
+            self._of.resolve(delta.columns)
         return delta
-
-    def _resolve(self, deferred: Ids, real: npt.NDArray[np.float64], joined: Ids) -> Ids:
-        """The ids of computed numbers and joined texts."""
-        ids = np.empty(len(deferred), np.int64)
-        texts = deferred[:, 0] == kernel.DEFERRED_TEXT
-        if not texts.all():
-            ids[~texts] = self._of.values.computed(deferred[~texts, : kernel.DEFERRED_PLACE], real[~texts])
-        if texts.any():
-            _, start, length, aggregate = deferred[texts, : kernel.DEFERRED_PLACE].T
-            separators = [self._of._aggregates[a].separator for a in aggregate.tolist()]
-            ids[texts] = self._of.values.joined(joined, start, length, separators)
-        return ids

@@ -70,9 +70,13 @@ class Evaluator:
         times = _NO_TIMES if now is None else now
         unresolved = evaluate_rows(self._code, self._constants, self._special, inputs, times, as_test, out)
         if unresolved:
-            rows = np.flatnonzero(out == UNRESOLVED)
-            out[rows] = self._slow(inputs[:, rows], None if now is None else now[rows], as_test)
+            self.resolve(inputs, now, as_test, out)
         return out
+
+    def resolve(self, inputs: Ids, now: Ids | None, as_test: bool, out: Ids) -> None:
+        """Find the values of the rows that the kernel has left UNRESOLVED in `out`; `inputs` (number of inputs, n)."""
+        rows = np.flatnonzero(out == UNRESOLVED)
+        out[rows] = self._slow(inputs[:, rows], None if now is None else now[rows], as_test)
 
 
 def _matrix(columns: Sequence[Ids] | Ids, now: Ids | None) -> Ids:

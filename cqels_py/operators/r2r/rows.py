@@ -35,33 +35,33 @@ class Filter(Stateless):
     """Keeps the mappings for which `condition` over the columns `inputs` is true."""
 
     def __init__(self, condition: ColumnExpression, inputs: Sequence[int]) -> None:
-        self._condition = condition
-        self._inputs = np.array(inputs, np.int64)
+        self.condition = condition
+        self.inputs = np.array(inputs, np.int64)
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         for delta in inputs[0]:
             if len(delta.tick):
-                yield delta.take(self._condition.test(delta.columns[self._inputs], ticks.time[delta.tick]))
+                yield delta.take(self.condition.test(delta.columns[self.inputs], ticks.time[delta.tick]))
 
     def live_ids(self) -> Iterable[Ids]:
-        return self._condition.live_ids()
+        return self.condition.live_ids()
 
 
 class Extend(Stateless):
     """Adds a column: the value of `expression` over the columns `inputs`."""
 
     def __init__(self, expression: ColumnExpression, inputs: Sequence[int]) -> None:
-        self._expression = expression
-        self._inputs = np.array(inputs, np.int64)
+        self.expression = expression
+        self.inputs = np.array(inputs, np.int64)
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         for delta in inputs[0]:
             columns = delta.columns
-            added = self._expression.evaluate(columns[self._inputs], ticks.time[delta.tick])
+            added = self.expression.evaluate(columns[self.inputs], ticks.time[delta.tick])
             yield delta.with_columns(np.concatenate([columns, added[np.newaxis]]))
 
     def live_ids(self) -> Iterable[Ids]:
-        return self._expression.live_ids()
+        return self.expression.live_ids()
 
 
 class Project(Stateless):

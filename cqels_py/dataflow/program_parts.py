@@ -1,0 +1,235 @@
+"""The rows of a program as Python sees them: where they write, what they need from Python, and how the calls go on after them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from cqels_py.batches.delta import Delta
+from cqels_py.batches.elements import Ids
+from cqels_py.dataflow.delta_sources import OperatorNode
+from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.scans import WindowScan
+from cqels_py.kernels.primitives.state_record import ArrayTable
+from cqels_py.kernels.steps import groups
+from cqels_py.kernels.structures import ring_index
+from cqels_py.operators.r2r.aggregate import GroupBy
+from cqels_py.operators.r2r.distinct import DistinctRows
+from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.r2r.join import LeafRows, MultiwayJoin
+from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
+from cqels_py.operators.s2r.window import SlidingWindow
+
+MOST_ROWS = 128
+"""Of the changes of one source in a step. With more, the calls go on."""
+
+
+def view_of(array: npt.NDArray[Any]) -> memoryview:
+    """The array's memory, whose items are read and written faster one by one."""
+    return memoryview(cast(bytearray, array))
+
+
+class DeltaRecord:
+    """Where an entry writes a delta of this width."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        count = np.zeros(1, np.int64)
+        self._count = view_of(count)
+        self._tick, self._sign = np.empty(MOST_ROWS, np.int32), np.empty(MOST_ROWS, np.int8)
+        self._columns = np.empty(width * MOST_ROWS, np.int64)
+        self._table = ArrayTable(self._tick, self._sign, self._columns, count)
+        self.address = self._table.address
+
+    def __len__(self) -> int:
+        return self._count[0]
+
+    def taken(self, count: int, apart: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8], Ids]:
+        """Ticks, signs and columns (width, n) of the first n = `count` rows, copied. Columns begin so many places `apart`."""
+        columns = self._columns[: self.width * apart].reshape(self.width, apart)[:, :count].copy()
+        return self._tick[:count].copy(), self._sign[:count].copy(), columns
+
+    def deltas(self) -> tuple[Delta, ...]:
+        """The delta as those of a step."""
+        count = len(self)
+        return (Delta(*self.taken(count, count)),) if count else ()
+
+    def begun(self, count: int) -> Delta:
+        """So many rows of one that is not complete."""
+        return Delta(*self.taken(count, MOST_ROWS))
+
+    @property
+    def tick(self) -> npt.NDArray[np.int32]:
+        """The ticks of its rows, not copied."""
+        return self._tick[: len(self)]
+
+    @property
+    def columns(self) -> Ids:
+        """The columns of its rows (width, n), not copied."""
+        return self._columns[: self.width * len(self)].reshape(self.width, len(self))
+
+    def put(self, delta: Delta) -> None:
+        """Write a delta, as an entry would. It has few enough rows."""
+        count = len(delta)
+        self._count[0] = count
+        self._tick[:count], self._sign[:count] = delta.tick, delta.sign
+        self._columns[: self.width * count] = delta.columns.reshape(-1)
+
+
+class Part(Protocol):
+    """A row of a program, and the source that it stands for."""
+
+    def make_room(self, time: int, triples: int) -> None:
+        """Make room in the source's state, as its entry has asked for, in the step of an element of so many triples."""
+        ...
+
+    def find_values(self) -> None:
+        """Find the values that its entry has asked for: they are not inline, or need texts."""
+        ...
+
+    def hand_over(self, routed: RoutedBatch) -> None:
+        """The calls go on: give the source the deltas that have been made."""
+        ...
+
+    def hand_over_begun(self, routed: RoutedBatch) -> None:
+        """The program has stopped here: if the entry has begun, the source goes on with the rest."""
+        ...
+
+
+@dataclass(slots=True)
+class ScanPart:
+    """A scan over a sliding window."""
+
+    scan: WindowScan
+    window: SlidingWindow
+    output: DeltaRecord
+
+    def make_room(self, time: int, triples: int) -> None:
+        self.window.reserve(np.full(triples, time))
+
+    def find_values(self) -> None:
+        raise AssertionError("only operators with expressions or aggregates ask for values")
+
+    def hand_over(self, routed: RoutedBatch) -> None:
+        made = self.output.deltas()
+        self.scan.work.rows_in += sum([int((delta.sign > 0).sum()) for delta in made])
+        self.scan.take_made(routed, made)
+
+    def hand_over_begun(self, routed: RoutedBatch) -> None:
+        """It is done as a whole, or not at all."""
+
+
+class OperatorPart:
+    """An operator whose entry is done as a whole, or not at all."""
+
+    def __init__(self, node: OperatorNode, output: DeltaRecord) -> None:
+        self._node, self._output = node, output
+
+    def make_room(self, time: int, triples: int) -> None:
+        raise AssertionError("an operator without a state needs no room")
+
+    def find_values(self) -> None:
+        raise AssertionError("only operators with expressions or aggregates ask for values")
+
+    def hand_over(self, routed: RoutedBatch) -> None:
+        self._node.take_made(routed.step.ticks, self._output.deltas())
+
+    def hand_over_begun(self, routed: RoutedBatch) -> None:
+        """Nothing has begun."""
+
+
+class DistinctPart(OperatorPart):
+    """DISTINCT. `given`: the delta that it reads."""
+
+    def __init__(self, node: OperatorNode, operator: DistinctRows, given: DeltaRecord, output: DeltaRecord) -> None:
+        super().__init__(node, output)
+        self._operator, self._given = operator, given
+
+    def make_room(self, time: int, triples: int) -> None:
+        self._operator.index.ensure(len(self._given))
+
+
+class ExpressionPart(OperatorPart):
+    """A filter (`as_test`), or a column that is computed; `arrays`: those of its row as of kernels/steps/rows.py."""
+
+    def __init__(
+        self,
+        node: OperatorNode,
+        expression: Evaluator,
+        places: Ids,
+        given: DeltaRecord,
+        output: DeltaRecord,
+        *,
+        as_test: bool,
+    ) -> None:
+        super().__init__(node, output)
+        self._expression, self._given, self._as_test = expression, given, as_test
+        self._inputs = np.empty(len(places) * MOST_ROWS, np.int64)
+        self._now, self._values = np.empty((2, MOST_ROWS), np.int64)
+        self._found = np.zeros(1, np.int64)
+        self.arrays = *expression.program, places, self._inputs, self._now, self._values, self._found
+
+    def find_values(self) -> None:
+        rows = len(self._given)
+        width = len(self._inputs) // MOST_ROWS
+        inputs = self._inputs[: width * rows].reshape(width, rows)
+        self._expression.resolve(inputs, self._now[:rows], self._as_test, self._values[:rows])
+        self._found[0] = 1
+
+
+class GroupPart(OperatorPart):
+    """GROUP BY; `arrays`: those of its row as of kernels/steps/groups.py."""
+
+    def __init__(self, node: OperatorNode, operator: GroupBy, given: DeltaRecord, output: DeltaRecord) -> None:
+        super().__init__(node, output)
+        self._operator, self._given = operator, given
+        self._begun = np.zeros(2, np.int64)
+        self.arrays = self._begun, operator.keys, np.empty(len(operator.keys) * MOST_ROWS, np.int64)
+
+    def make_room(self, time: int, triples: int) -> None:
+        # An error ends the step.
+        state, self._begun[0] = self._begun.item(0), 0
+        self._operator.make_room_for(self._begun.item(1), self._given.tick)
+        self._begun[0] = state
+
+    def find_values(self) -> None:
+        if self._begun[0] == groups.AGGREGATED:
+            self._operator.resolve(self._output.columns)
+        else:
+            (delta,) = self._given.deltas()
+            self._output.put(self._operator.aggregate(delta))
+        self._begun[0] = groups.RESOLVED
+
+
+class JoinPart:
+    """A join, semi-join or anti-join; `arrays`: those of its rows in the order of kernels/steps/joins.py."""
+
+    def __init__(self, node: OperatorNode, operator: MultiwayJoin | SemiAntiJoin, output: DeltaRecord) -> None:
+        self._node, self._operator, self._output = node, operator, output
+        self._port, self._slot, self._tick, self._placed, loaded = np.empty((5, MOST_ROWS), np.int32)
+        self._sign, self._begun = np.empty(MOST_ROWS, np.int8), np.zeros(2, np.int64)
+        self._starts = np.zeros(operator.state.n + 1, np.int64)
+        self.arrays = (
+            self._port, self._slot, self._tick, self._sign, self._placed, loaded, self._starts, self._begun,
+        )  # fmt: skip
+
+    def make_room(self, time: int, triples: int) -> None:
+        self._operator.state.grow(self._begun.item(1))
+
+    def find_values(self) -> None:
+        raise AssertionError("only operators with expressions or aggregates ask for values")
+
+    def hand_over(self, routed: RoutedBatch) -> None:
+        self._node.take_made(routed.step.ticks, self._output.deltas())
+
+    def hand_over_begun(self, routed: RoutedBatch) -> None:
+        if not self._begun[0]:
+            return
+        self._begun[0], count = 0, self._starts.item(-1)
+        port, slot, tick, placed = (each[:count].copy() for each in (self._port, self._slot, self._tick, self._placed))
+        rows = LeafRows(port, slot, tick, self._sign[:count].copy(), placed)
+        made = self._output.begun(self._operator.state.cursor.item(ring_index.OUT))
+        self._node.take_made(routed.step.ticks, self._operator.resume(rows, made))
