@@ -63,6 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to test that everything runs")
     parser.add_argument("--only", action="append", choices=known, metavar="NAME", help=", ".join(known))
     add_rounds(parser, "rounds of about a second")
+    parser.add_argument(
+        "--redraw", action="store_true", help="measure nothing: draw the plots of the folder's JSON files again"
+    )
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="default: bench/results")
     given = parser.parse_args(arguments)
     if find_spec("pytest_benchmark") is None:
@@ -70,6 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if cpp.compiler() is None:
         print(f"C++ by hand is {cpp.version()}", file=sys.stderr)
     folder = given.output or _BENCH / "results" / ("quick" if given.quick else "")
+    if given.redraw:
+        return _draw(
+            [Report.read(path) for path in (folder / f"{each}.json" for each in given.only or known) if path.exists()],
+            folder,
+        )
     reports = []
     for name in given.only or known:
         try:
@@ -79,9 +87,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
         reports[-1].write(folder)
     Console().print(table(reports))
+    return _draw(reports, folder)
+
+
+def _draw(reports: Sequence[Report], folder: Path) -> int:
     try:
         for report in reports:
-            draw(report, folder / f"{report.name}.png")
+            draw(report, folder)
     except ImportError:
         print("no plots: matplotlib is not installed (pip install -e .[bench])", file=sys.stderr)
     print(f"written to {folder}", file=sys.stderr)

@@ -61,6 +61,13 @@ class Report:
         at = self.at(setting)
         return at[competitor].median / at[to].median if to in at and competitor in at else None
 
+    @staticmethod
+    def read(path: Path) -> Report:
+        """A report that `write` has written."""
+        written = json.loads(path.read_text())
+        del written["summary"]
+        return Report(**{**written, "rates": [Rate(**rate) for rate in written["rates"]]})
+
     def write(self, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.json"

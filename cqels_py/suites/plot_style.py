@@ -15,11 +15,11 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5
 LINES = ("-", "--", ":", "-.")
 """After each round of colours."""
 FORMATS = ("png", "svg")
-_INK, _PAPER = "#1f2328", "#fdfefd"
+INK, _PAPER = "#1f2328", "#fdfefd"
 _DARK = f"""<style>
 @media (prefers-color-scheme: dark) {{
-  [style*="fill: {_INK}"], text {{ fill: #e6edf3 !important; }}
-  [style*="stroke: {_INK}"] {{ stroke: #e6edf3 !important; }}
+  [style*="fill: {INK}"], text {{ fill: #e6edf3 !important; }}
+  [style*="stroke: {INK}"] {{ stroke: #e6edf3 !important; }}
   [style*="fill: {_PAPER}"] {{ fill: #1e2129 !important; }}
 }}
 </style>
@@ -54,7 +54,7 @@ def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
     inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    style: dict[Any, str] = {**dict.fromkeys(inks, _INK), "figure.facecolor": _PAPER, "axes.facecolor": _PAPER}
+    style: dict[Any, str] = {**dict.fromkeys(inks, INK), "figure.facecolor": _PAPER, "axes.facecolor": _PAPER}
     with rc_context(style):
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
@@ -108,11 +108,12 @@ def _top(group: list[float], apart: float) -> float:
     return group[0] / group[1] + apart * (group[1] - 1) / 2
 
 
-def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
-    """Write a PNG for light pages, and an SVG that follows the reader's choice of light or dark. Returns the files."""
+def save(figure: Figure, folder: Path, stem: str, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write a PNG for light pages, and an SVG that follows the reader's choice of light or dark: last, as in `FORMATS`. Returns
+    the files."""
     from matplotlib import rc_context
 
-    paths = [folder / f"{stem}.{form}" for form in FORMATS]
+    paths = [folder / f"{stem}.{form}" for form in formats]
     for path in paths:
         # Names that do not change from run to run.
         with rc_context({"svg.hashsalt": stem}):
