@@ -32,6 +32,7 @@ from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.blueprint import Blueprint, beginning_of
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.folder import PartLoad
+from cqels_py.runners.spark.heavy import HeavyValues, Noted
 from cqels_py.runners.spark.metrics import METRICS
 from cqels_py.runners.spark.migration import split_state
 from cqels_py.runners.spark.routing import routing_of
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from cqels_py.runners.spark.session import Session
 
 _LOG = logging.getLogger("cqels_py.spark")
+_HEAVY = "heavy values"
+_NOT_NOTED = Noted()
 _FORMAT = 31
 """Raised when the form of the state changes: an older one is then refused."""
 
@@ -59,6 +62,7 @@ def continuous(
     state: str | Path,
     partitions: int = 2,
     tasks: int | None = None,
+    heavy: HeavyValues | None = None,
     static: Iterable[StaticSource] | StaticSource = (),
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
@@ -82,16 +86,17 @@ def continuous(
     `state`: a folder of this query alone, that all workers reach by the same path or by its URI (s3a:, gs:, abfss:, hdfs:, file:),
     kept beside the checkpoint: a query that is restarted continues from there, with the same text, static data, partitions and
     lateness. `partitions`: parts of the state, if the query can be partitioned (`stages` and `cqels explain --runner spark` show by
-    which variables). `tasks`: how many work on them, if they are fewer; it may change whenever the query is started. `lateness`:
-    microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged. `clock` "wall": time also
-    goes on without elements, `clock_delay` and `lateness` (microseconds) behind the clock, once a second; the streams then have no
-    backlog, as its elements would be late. `entailment` "rdfs": the query also sees triples inferred from the classes and
-    properties of the static default graph. `on_error` "skip": a row with an invalid term is left out, counted and logged; "stop":
-    it stops the query. The scope of a blank node's label is its element, unless `document` names another scope (one name, or names
-    by stream): with the same name a label is one node in all frames, micro-batches and runs. `contexts`: files by the IRIs under
-    which static data in JSON-LD name contexts. `metrics`: the name of the counts in Spark's progress of each micro-batch
-    (`query.lastProgress["observedMetrics"]`, listeners); two `continuous` in one streaming query need different ones, None: there
-    are none.
+    which variables). `tasks`: how many work on them, if they are fewer; it may change whenever the query is started. `heavy`:
+    values that are in very many triples, as {"sensor": ["<http://ex.org/s1>"]}; each gets as many more parts, which divide it by
+    the other variables, in as many tasks. `lateness`: microseconds that elements may be late; later ones are dropped, counted
+    (`statistics`) and logged. `clock` "wall": time also goes on without elements, `clock_delay` and `lateness` (microseconds)
+    behind the clock, once a second; the streams then have no backlog, as its elements would be late. `entailment` "rdfs": the query
+    also sees triples inferred from the classes and properties of the static default graph. `on_error` "skip": a row with an invalid
+    term is left out, counted and logged; "stop": it stops the query. The scope of a blank node's label is its element, unless
+    `document` names another scope (one name, or names by stream): with the same name a label is one node in all frames,
+    micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name contexts. `metrics`: the name of
+    the counts in Spark's progress of each micro-batch (`query.lastProgress["observedMetrics"]`, listeners); two `continuous` in one
+    streaming query need different ones, None: there are none.
     """
     from cqels_py.runners.spark.pipeline import application_of, check_frames, transform
 
@@ -108,6 +113,7 @@ def continuous(
         check=lambda plan: check_frames(numbered(frames, plan), plan.time_predicates),
         state=state,
         partitions=partitions,
+        heavy=heavy,
         static=static,
         static_graphs=static_graphs,
         changelog=changelog,
@@ -121,6 +127,9 @@ def continuous(
     for warning in plan.warnings:
         _LOG.warning("%s", warning)
     delay = clock_delay + lateness if clock == "wall" else None
+    if tasks is None and job.parts[0] > partitions:
+        # Each task gets one part of each heavy value.
+        tasks = partitions
     return transform(replace(job, tasks=tasks), numbered(frames, plan), clock_delay=delay, metrics=metrics)
 
 
@@ -170,6 +179,7 @@ def migrate(
     *,
     to: str | Path,
     partitions: int,
+    heavy: HeavyValues | None = None,
     static: Iterable[StaticSource] | StaticSource = (),
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
@@ -182,8 +192,9 @@ def migrate(
 
     The query continues from there with the same checkpoint and `partitions`; its results are the same. `partitions`: a multiple of
     the present number, so that each part is split into equally many (in a HyperCube: along each axis); for fewer tasks give
-    `continuous` their number. The other arguments are those of `continuous`. The old state is left as it is. UsageError where
-    results do not contain the variables that divide them, as parts then combine rows that cannot be told apart.
+    `continuous` their number. `heavy`: heavy values (see `continuous`), those of before among them; None: those of before. The
+    other arguments are those of `continuous`. The old state is left as it is. UsageError where results do not contain the variables
+    that divide them, as parts then combine rows that cannot be told apart.
     """
     location, new = location_of(state), location_of(to)
     folder.check_empty(new)
@@ -198,9 +209,10 @@ def migrate(
         "contexts": contexts,
     }
     _check_partitions(partitions)
-    before = _prepared(query, partitions=max(counts), **options)
+    noted = _noted(location)
+    before = _prepared(query, partitions=noted.partitions or max(counts), noted=noted, **options)
     found = folder.check_same(location, before.about)
-    after = _prepared(query, partitions=partitions, **options)
+    after = _prepared(query, partitions=partitions, heavy=heavy, noted=noted.split(partitions), **options)
     claimed = folder.Claim(str(found["mark"]), 0, bool(found.get("split")))
     split_state(
         before.job(location, claimed), before.stages, after.job(new, replace(claimed, split=True)), after.stages
@@ -230,13 +242,17 @@ def loads(state: str | Path) -> list[list[PartLoad]]:
     return folder.loads(location_of(state))
 
 
-def stages(query: str, partitions: int, *, changelog: bool = False) -> tuple[PlannedStage, ...]:
+def stages(
+    query: str, partitions: int, *, changelog: bool = False, heavy: HeavyValues | None = None
+) -> tuple[PlannedStage, ...]:
     """The stages in which a query runs on Spark: the variables that divide each, and the number of copies of a triple.
 
-    The first one's `shares` say how many ways each variable divides it; `distribution.hypercube.shares_for` computes them.
+    The first one's `shares` say how many ways each variable divides it; `distribution.hypercube.shares_for` computes them. Its
+    `blocks` are the further parts of heavy values.
     """
     _check_partitions(partitions)
-    return stages_of(compile_query(query, changelog=changelog).plan, partitions)
+    plan = compile_query(query, changelog=changelog).plan
+    return stages_of(plan, partitions, Noted().values(heavy or {}, partitions, Dictionary(strict=True)))
 
 
 def session(master: str = "local[*]", options: Mapping[str, str] | None = None) -> Session:
@@ -301,6 +317,7 @@ def prepare(
     check: Callable[[Plan], None] | None = None,
     state: str | Path,
     partitions: int,
+    heavy: HeavyValues | None = None,
     source: str | None = None,
     static: Iterable[StaticSource] | StaticSource = (),
     static_graphs: Mapping[str, StaticSource] | None = None,
@@ -326,6 +343,8 @@ def prepare(
         query,
         check=check,
         partitions=partitions,
+        heavy=heavy,
+        noted=_noted(location),
         source=source,
         static=static,
         static_graphs=static_graphs,
@@ -372,7 +391,7 @@ class _Prepared:
     def job(self, location: Location, claimed: folder.Claim) -> Job:
         """The description for the workers, with the state in this folder."""
         plan, (first, *later) = self.plan, self.stages
-        routing = routing_of(plan, first.root, _axes(first), first.parts, self.dictionary)
+        routing = routing_of(plan, first, self.dictionary)
         own_elements = not self.in_order and keeps_to_own_elements(plan, self.stages)
         exchanges = tuple(map(_exchange, later))
         blueprint = Blueprint(
@@ -408,6 +427,8 @@ def _prepared(
     query: str | CompiledQuery,
     *,
     partitions: int,
+    heavy: HeavyValues | None = None,
+    noted: Noted = _NOT_NOTED,
     check: Callable[[Plan], None] | None = None,
     source: str | None = None,
     static: Iterable[StaticSource] | StaticSource = (),
@@ -445,13 +466,15 @@ def _prepared(
     if not solutions:
         check_names(columns)
         _check_template(plan)
-    planned = stages_of(plan, partitions)
+    values = noted.values(heavy, partitions, dictionary)
+    planned = stages_of(plan, partitions, values)
     about: dict[str, str | int] = {
         "format": _FORMAT,
         "query": _digest(compiled.text.strip().encode()),
         "changelog": int(changelog),
         "entailment": entailment or "",
         "static data": _digest(data.quads.tobytes()),
+        _HEAVY: Noted.text(partitions, values),
         "partitions": " ".join(str(stage.parts) for stage in planned),
         "lateness": lateness,
         "document": " ".join(map(str, documents)),
@@ -461,6 +484,11 @@ def _prepared(
     )
 
 
+def _noted(location: Location) -> Noted:
+    """The heavy values of a state; none where there is no state yet."""
+    return Noted.read(str(folder.noted(location).get(_HEAVY, "")))
+
+
 def _check_partitions(partitions: int) -> None:
     if not _is_number(partitions) or partitions < 1:
         raise UsageError(f"partitions is 1 or more, not {partitions!r}")
@@ -468,10 +496,6 @@ def _check_partitions(partitions: int) -> None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _axes(stage: PlannedStage) -> tuple[tuple[str, int], ...]:
-    return () if stage.shares is None else stage.shares.axes
 
 
 def _exchange(stage: PlannedStage) -> Exchange:

@@ -13,7 +13,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.counted_program import counted_program
 from cqels_py.dataflow.event_rows import ticks_of
 from cqels_py.dataflow.match_scan import EventEvaluators, EventScan
-from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.places import places_of
 from cqels_py.dataflow.relations import RelationIndex
 from cqels_py.dataflow.router import RoutedBatch
@@ -261,7 +261,7 @@ class CountedJoinScan(SharedSource):
         """The step has ended."""
         self._routed, self._made, self._results = None, self._made[:0], 0
 
-    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+    def keep_to(self, cell: Sequence[Condition]) -> None:
         """Take in only rows that belong to this part of a divided state."""
         for scan in self._scans:
             scan.keep_to(cell)

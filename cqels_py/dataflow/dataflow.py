@@ -17,7 +17,7 @@ from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, OperatorNo
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.match_scan import MatchScan
-from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.saved_state import DataflowState, load, save, stateful_parts
 from cqels_py.dataflow.scans import PartitionedScan, Scan
@@ -66,7 +66,7 @@ class Dataflow:
         dictionary: Dictionary,
         static: StaticData,
         *,
-        cell: Sequence[Coordinate] = (),
+        cell: Sequence[Condition] = (),
         changelog: ChangelogOutput | None = None,
         every_boundary: bool = False,
         pool: SharedScansPool | None = None,
@@ -135,7 +135,7 @@ class Dataflow:
             limits=self._limits,
         )
 
-    def _keep_to(self, cell: Sequence[Coordinate]) -> None:
+    def _keep_to(self, cell: Sequence[Condition]) -> None:
         """This dataflow is one part of several: it leaves mappings alone that belong to others."""
         if not cell:
             return

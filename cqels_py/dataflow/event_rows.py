@@ -10,7 +10,7 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.match_scan import EventEvaluators, EventScan
-from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
 from cqels_py.event_time.clock import Ticks
@@ -78,7 +78,7 @@ class EventRowsScan(SharedSource):
         """The step has ended."""
         self._routed, self._chunks = None, ()
 
-    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+    def keep_to(self, cell: Sequence[Condition]) -> None:
         """Take in only rows that belong to this part of a divided state."""
         self._scan.keep_to(cell)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.match_program import match_program
-from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
 from cqels_py.event_time.clock import Ticks
@@ -45,11 +45,11 @@ class EventScan:
         self._stream = stream
         self._patterns = tuple(patterns)
         self._evaluators = evaluators
-        self._owned: tuple[Coordinate, ...] = ()
+        self._owned: tuple[Condition, ...] = ()
         self._spec = _spec(event)
         self._scratch = np.zeros(1 + 4 * max(1, len(patterns)) + len(event.columns), np.int64)
 
-    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+    def keep_to(self, cell: Sequence[Condition]) -> None:
         """Rows of other parts are left out, by the variables of the triple patterns."""
         self._owned = tuple(coordinate for coordinate in cell if coordinate.variable in self._event.columns)
 
@@ -234,7 +234,7 @@ class MatchScan(SharedSource):
         """The step has ended."""
         self._routed, self._chunks = None, ()
 
-    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+    def keep_to(self, cell: Sequence[Condition]) -> None:
         """Take in only rows that belong to this part of a divided state."""
         for event in self._events:
             event.keep_to(cell)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.ownership import Condition
 from cqels_py.distribution.rule_keys import FactKeys, state_keys
 from cqels_py.plan.nodes import StateRows
 from cqels_py.plan.temporal_rules import PlannedRules
@@ -19,7 +19,7 @@ class OwnFacts:
     """The facts that the part in a cell needs to answer some STATEs. The variables of its coordinates divide the rules, if they are
     variables of the STATEs."""
 
-    def __init__(self, rules: PlannedRules, states: Sequence[StateRows], cell: Sequence[Coordinate]) -> None:
+    def __init__(self, rules: PlannedRules, states: Sequence[StateRows], cell: Sequence[Condition]) -> None:
         self._rules = [
             (coordinate, *_tables(rules, state_keys(rules, states, coordinate.variable)))
             for coordinate in cell

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,23 @@ class Coordinate:
     def mine(self, ids: Ids) -> npt.NDArray[np.bool_]:
         owned: npt.NDArray[np.bool_] = owner_of(ids, self.share) == self.place
         return owned
+
+
+@dataclass(frozen=True, slots=True)
+class HasValue:
+    """A part has the mappings whose `variable` has this id, or (`other`) any but this."""
+
+    variable: str
+    id: int
+    other: bool = False
+
+    def mine(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        has: npt.NDArray[np.bool_] = ids == self.id
+        return ~has if self.other else has
+
+
+Condition: TypeAlias = Coordinate | HasValue
+"""Mappings belong to a part if all its conditions hold for those of the variables that they have."""
 
 
 def cell(axes: Sequence[tuple[str, int]], number: int) -> tuple[Coordinate, ...]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.dataflow.own_facts import OwnFacts
-from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.work import Work
@@ -154,7 +154,7 @@ class RunningRules:
         """The predicate of the rows of a STATE."""
         return self._rules.program.answers[number]
 
-    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+    def keep_to(self, cell: Sequence[Condition]) -> None:
         """Leave facts, and what the rules say, to other parts of a divided state; before the first step."""
         self._own = OwnFacts(self._rules, self._states, cell)
         self._waiting = self._waiting[self._own.mine(self._waiting)]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import ElementBatch, Ids
-from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
 from cqels_py.event_time.clock import Ticks
@@ -50,7 +50,7 @@ class Scan(SharedSource):
         inputs = [[self._places[name] for name in program.inputs] for program in node.conditions]
         self.tests = list(zip(self.conditions, inputs, strict=True))
         self.columns = np.array([self._places[name] for name in node.variables], np.int64)
-        self._owned: list[tuple[Coordinate, int]] = []
+        self._owned: list[tuple[Condition, int]] = []
         self._takes_all = not self.conditions
         # Where a window has PARTITION BY, elements are known by their numbers.
         self._timed = window.bounds.of_time and window.partition is None
@@ -99,7 +99,7 @@ class Scan(SharedSource):
         """When the window next changes though nothing arrives."""
         raise NotImplementedError
 
-    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+    def keep_to(self, cell: Sequence[Condition]) -> None:
         """Take in only mappings that belong to this part of a divided state."""
         self._owned = [(each, self._places[each.variable]) for each in cell if each.variable in self._places]
         self._takes_all = not self.conditions and not self._owned

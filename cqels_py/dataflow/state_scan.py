@@ -8,7 +8,7 @@ import numpy as np
 
 from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import Ids
-from cqels_py.dataflow.ownership import Coordinate
+from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.running_rules import RunningRules, boundaries
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
@@ -77,7 +77,7 @@ class StateScan(SharedSource):
         """The step has ended."""
         self._routed, self._chunks = None, ()
 
-    def keep_to(self, cell: Sequence[Coordinate]) -> None:
+    def keep_to(self, cell: Sequence[Condition]) -> None:
         """The rules leave facts to other parts that these need."""
         self.rules.keep_to(cell)
 

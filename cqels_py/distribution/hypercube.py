@@ -12,7 +12,7 @@ variable, all of them where it has not. So each combination of triples that agre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
@@ -46,11 +46,15 @@ class HypercubeShares:
 
 
 def shares_for(
-    patterns: Sequence[frozenset[str]], partitions: int, among: Sequence[str] | None = None
+    patterns: Sequence[frozenset[str]],
+    partitions: int,
+    among: Sequence[str] | None = None,
+    times: Mapping[str, int] | None = None,
 ) -> HypercubeShares:
     """The shares for which each of up to `partitions` parts has the fewest triples; of several, those with the fewest copies.
 
-    `among`: the variables that may have one, the preferred first (None: all). A chain over nine parts, and a star:
+    `among`: the variables that may have one, the preferred first (None: all). `times`: shares that there are already, each part of
+    which is divided further. A chain over nine parts, and a star:
 
     >>> chain = [frozenset("ab"), frozenset("bc"), frozenset("cd")]
     >>> shares_for(chain, 9).axes, shares_for(chain, 9).replication
@@ -67,14 +71,17 @@ def shares_for(
     # Of shares with equal costs the last axis has the greatest: that of the preferred variable.
     backwards = names[::-1]
     has = [[name in pattern for name in backwards] for pattern in patterns]
+    already = [(times or {}).get(name, 1) for name in backwards]
 
     def cost(shares: tuple[int, ...]) -> tuple[float, int]:
-        load = sum(1 / prod(s for s, there in zip(shares, row, strict=True) if there) for row in has)
+        whole = [share * before for share, before in zip(shares, already, strict=True)]
+        load = sum(1 / prod(s for s, there in zip(whole, row, strict=True) if there) for row in has)
         # Rounded, so that equal sums of fractions compare as equal.
         return round(load, 9), prod(shares)
 
     best = min(_divisions(partitions, len(names)), key=cost)
-    return HypercubeShares(tuple((n, s) for n, s in zip(names, best[::-1], strict=True) if s > 1), tuple(patterns))
+    shares = [(n, s * b) for n, s, b in zip(names, best[::-1], already[::-1], strict=True)]
+    return HypercubeShares(tuple(each for each in shares if each[1] > 1), tuple(patterns))
 
 
 def _undominated(names: Sequence[str], patterns: Sequence[frozenset[str]]) -> list[str]:

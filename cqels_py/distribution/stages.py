@@ -18,10 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from cqels_py.distribution.heavy_values import Block, HeavyValue
 from cqels_py.distribution.hypercube import HypercubeShares, shares_for
 from cqels_py.distribution.partitioning import follows_changes, global_window, obstacle, variables_of
 from cqels_py.distribution.rule_keys import fact_patterns
-from cqels_py.errors import UnsupportedQuery
+from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.event_time.windows import Measure
 from cqels_py.plan.nodes import (
     ChangelogRead,
@@ -64,8 +65,8 @@ every arrival is a tick, partial sums save nothing either: they change with ever
 class PlannedStage:
     """One stage: all of its parts run the plan's node `root`, which reads the streams or the changelog of the stage before.
 
-    It is partitioned by `shares` of variables of the triple patterns, or by the columns `by` of the changelog. `reason`: why there
-    is only one part.
+    It is partitioned by `shares` of variables of the triple patterns, and by `blocks` of further parts for heavy values, or by the
+    columns `by` of the changelog. `reason`: why there is only one part.
     """
 
     root: Node
@@ -73,12 +74,14 @@ class PlannedStage:
     shares: HypercubeShares | None = None
     by: tuple[str, ...] = ()
     reason: str = ""
+    blocks: tuple[Block, ...] = ()
 
 
-def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
+def stages_of(plan: Plan, partitions: int, heavy: Sequence[HeavyValue] = ()) -> tuple[PlannedStage, ...]:
     """The stages of a plan on up to `partitions` parts, in the order in which rows pass them.
 
-    UnsupportedQuery if results are not reproducible.
+    `heavy`: values of variables that divide the first stage, each of which gets a block of up to as many parts.
+    UnsupportedQuery if results are not reproducible, UsageError for heavy values that cannot be divided.
     """
     if plan.added:
         names = " ".join(dict.fromkeys(each.function for each in plan.added if isinstance(each, VolatileColumn)))
@@ -88,13 +91,22 @@ def stages_of(plan: Plan, partitions: int) -> tuple[PlannedStage, ...]:
         )
     reason = global_window(plan) or _unread(plan) or _with_ticks_of_its_own(plan)
     if partitions == 1 or reason:
-        return (PlannedStage(plan.root, 1, reason=reason),)
+        return _in_one_part(plan, reason, heavy)
     cuts = [cut for cut in _cuts(plan, partitions) if cut.shares.axes]
     if not cuts:
-        return (PlannedStage(plan.root, 1, reason=_undivided(plan)),)
-    best = min(cuts, key=lambda cut: cut.shares.load)
-    first = PlannedStage(best.below, best.shares.cells, best.shares)
+        return _in_one_part(plan, _undivided(plan), heavy)
+    cuts = [cut for cut in cuts if cut.divides(heavy)] or cuts
+    best = min(cuts, key=lambda cut: cut.cost(heavy))
+    blocks = best.blocks(plan, heavy)
+    parts = best.shares.cells + sum(each.shares.cells for each in blocks)
+    first = PlannedStage(best.below, parts, best.shares, blocks=blocks)
     return (first,) if best.above is None else (first, *_later(plan, best.above, partitions))
+
+
+def _in_one_part(plan: Plan, reason: str, heavy: Sequence[HeavyValue]) -> tuple[PlannedStage, ...]:
+    if heavy:
+        raise UsageError(f"heavy values cannot be divided: {reason or 'there is one partition'}")
+    return (PlannedStage(plan.root, 1, reason=reason),)
 
 
 def _unread(plan: Plan) -> str:
@@ -141,18 +153,81 @@ def keeps_to_own_elements(plan: Plan, stages: Sequence[PlannedStage]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
-    """The plan `below` is partitioned by the shares; `above` reads its changelog (None: it delivers the results)."""
+class _Division:
+    """Variables by which mappings of some patterns (the variables of each) may be divided, the preferred ones first."""
 
+    patterns: tuple[frozenset[str], ...]
+    usable: tuple[str, ...]
+
+    def shares(self, partitions: int) -> HypercubeShares:
+        return shares_for(self.patterns, partitions, self.usable)
+
+    def shares_of(self, value: HeavyValue) -> HypercubeShares:
+        """Of the mappings with a value of a variable, by the others."""
+        patterns = [pattern - {value.variable} for pattern in self.patterns]
+        names = [name for name in self.usable if name != value.variable]
+        shares = HypercubeShares((), tuple(patterns))
+        for parts in value.parts:
+            shares = shares_for(patterns, parts, names, dict(shares.axes))
+        return shares
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The plan `below` is partitioned by the shares; `above` reads its changelog (None: it delivers the results).
+
+    `reduced`: does `below` hand out less than the rows that are compared above?
+    """
+
+    division: _Division
     shares: HypercubeShares
     below: Node
     above: Node | None
+    reduced: bool = True
+
+    def divides(self, heavy: Sequence[HeavyValue]) -> bool:
+        """Do all the variables of the values have a share?"""
+        return {each.variable for each in heavy} <= dict(self.shares.axes).keys()
+
+    def cost(self, heavy: Sequence[HeavyValue]) -> float:
+        """Without heavy values the fraction of the triples that each part has."""
+        if not heavy:
+            return float(self.shares.load)
+        loads = [float(self.division.shares_of(each).load) for each in heavy]
+        # One part of the next stage would have all rows of a value.
+        return float(self.shares.load) + max(loads) + (not self.reduced)
+
+    def blocks(self, plan: Plan, heavy: Sequence[HeavyValue]) -> tuple[Block, ...]:
+        """The parts of heavy values, behind all others. UsageError for a value that more parts would not relieve."""
+        found: list[Block] = []
+        first = self.shares.cells
+        axes = [name for name, _ in self.shares.axes]
+        for each in heavy:
+            if plan.rules is not None:
+                raise UsageError("heavy values of queries with RULES cannot be divided")
+            if each.variable not in axes:
+                names = " and ".join(f"?{name}" for name in axes)
+                raise UsageError(f"?{each.variable} has no heavy values, as it does not divide the state: {names} does")
+            shares = self.division.shares_of(each)
+            if not shares.axes:
+                raise UsageError(f"{each.text} cannot be divided: {self._undivided(plan, each.variable)}")
+            found.append(Block(each, shares, first))
+            first += shares.cells
+        return tuple(found)
+
+    def _undivided(self, plan: Plan, variable: str) -> str:
+        others = dict.fromkeys(name for pattern in self.division.patterns for name in sorted(pattern - {variable}))
+        if not others:
+            return f"its patterns have no variable but ?{variable}"
+        reasons = (obstacle(self.below, name, plan.rules) or f"results do not have ?{name}" for name in others)
+        return "; ".join(dict.fromkeys(reasons))
 
 
 def _cuts(plan: Plan, partitions: int) -> Iterator[_Cut]:
     """Where the plan might be cut, from its root down."""
     if (reach := _delivered(plan)) is not None and not _needs_common_ticks(plan):
-        yield _Cut(_shares(plan, plan.root, partitions, reach), plan.root, None)
+        division = _division(plan, plan.root, reach)
+        yield _Cut(division, division.shares(partitions), plan.root, None)
     chain, bottom = _chain(plan.root)
     for length in range(len(chain) + 1):
         above, below = chain[:length], _rebuilt(chain[length:], bottom)
@@ -167,13 +242,14 @@ def _cuts(plan: Plan, partitions: int) -> Iterator[_Cut]:
         else:
             below = replace(bottom, aggregates=partly)
             merging = GroupRows(ChangelogRead(below.variables), bottom.keys, _merging(bottom.aggregates))
-            shares = _shares(plan, joined(bottom), partitions)
-            yield _Cut(shares, below, _rebuilt(chain, merging))
+            division = _division(plan, joined(bottom))
+            yield _Cut(division, division.shares(partitions), below, _rebuilt(chain, merging))
 
 
 def _cut(plan: Plan, above: _Chain, below: Node, partitions: int) -> _Cut:
-    shares = _shares(plan, below, partitions)
-    return _Cut(shares, *_exchanged(plan, above, below))
+    division = _division(plan, below)
+    before, after = _exchanged(plan, above, below)
+    return _Cut(division, division.shares(partitions), before, after, before != below)
 
 
 def _exchanged(plan: Plan, above: _Chain, below: Node) -> tuple[Node, Node]:
@@ -186,8 +262,8 @@ def _exchanged(plan: Plan, above: _Chain, below: Node) -> tuple[Node, Node]:
     return below, ChangelogRead(below.variables)
 
 
-def _shares(plan: Plan, node: Node, partitions: int, among: frozenset[str] | None = None) -> HypercubeShares:
-    """Shares of variables that partition the node's mappings."""
+def _division(plan: Plan, node: Node, among: frozenset[str] | None = None) -> _Division:
+    """The variables that partition the node's mappings (`among` these)."""
     patterns = list(dict.fromkeys((plan.windows[s.window].stream, s.pattern, variables_of(s)) for s in scans_of(node)))
     states = states_of(node)
     names = dict.fromkeys(name[1:] for _, pattern, _ in patterns for name in pattern if name[0] == "?")
@@ -196,7 +272,7 @@ def _shares(plan: Plan, node: Node, partitions: int, among: frozenset[str] | Non
     # Preferred: variables of the results, as equal results are then in one part and need no other stage.
     usable.sort(key=lambda name: name not in plan.variables)
     facts = [each.variables for each in fact_patterns(plan.rules, states, usable)]
-    return shares_for([*(variables for _, _, variables in patterns), *facts], partitions, usable)
+    return _Division((*(variables for _, _, variables in patterns), *facts), tuple(usable))
 
 
 def _delivered(plan: Plan) -> frozenset[str] | None:

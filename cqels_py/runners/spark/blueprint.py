@@ -12,7 +12,6 @@ import numpy as np
 
 from cqels_py.checkpoints.state_file import State
 from cqels_py.dataflow import Dataflow
-from cqels_py.dataflow.ownership import cell
 from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
@@ -23,6 +22,7 @@ from cqels_py.plan.nodes import Plan, TemplateTriple
 from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.running import RunningQuery
 from cqels_py.runners.spark.exchange import Exchange
+from cqels_py.runners.spark.layout import conditions_of
 from cqels_py.runners.spark.own_rows import OwnRows
 from cqels_py.runners.spark.parts import Handover, LaterState, PartState, ReadingState, Rendered
 from cqels_py.runners.statistics import Counters
@@ -60,7 +60,6 @@ class Blueprint:
 
     def _new(self, number: int, part: int, dictionary: Dictionary, data: StaticData) -> PartState:
         stage = self.stages[number]
-        axes = () if stage.shares is None else stage.shares.axes
         changelog: ChangelogOutput | None = None
         own = OwnRows.of(stage, part) if self.split else None
         results: Rendered | Handover = Rendered(
@@ -77,7 +76,7 @@ class Blueprint:
             replace(self.plan, root=stage.root),
             dictionary,
             data,
-            cell=cell(axes, part),
+            cell=conditions_of(stage, part),
             changelog=changelog,
             every_boundary=reports_at_boundaries(self.plan),
             limits=Limits(report=self.report, count=counted.add_no_numbers),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cqels_py.distribution.heavy_values import Block, HeavyValue
 from cqels_py.distribution.hypercube import HypercubeShares
 from cqels_py.distribution.partitioning import variables_of
 from cqels_py.distribution.rule_keys import TYPE, FactPattern, fact_patterns
@@ -30,10 +31,10 @@ _TRIPLE, _ELEMENT, _TIME = 24, 20, 8
 """Bytes that tasks send: three ids; the time, the stream and the place of the triples of an element; a time."""
 
 
-def describe(plan: Plan, partitions: int) -> str:
+def describe(plan: Plan, partitions: int, heavy: Sequence[HeavyValue] = ()) -> str:
     """The variables by which the state is partitioned, or why it is not; where triples and changes go; the stages of a
     micro-batch."""
-    first, *later = stages_of(plan, partitions)
+    first, *later = stages_of(plan, partitions, heavy)
     lines = list(_first(plan, first, partitions))
     before = first
     for number, stage in enumerate(later, 2):
@@ -65,8 +66,8 @@ def _first(plan: Plan, stage: PlannedStage, partitions: int) -> Iterator[str]:
         yield f"the state is in one partition: {stage.reason or 'no more partitions are asked for'}"
         yield "triples of all streams go there"
         return
-    of = f" of {partitions}" if stage.parts < partitions else ""
-    yield f"the state is partitioned by {_axes(stage.shares)}: {_counted(stage.parts, 'partition')}{of}"
+    of = f" of {partitions}" if stage.shares.cells < partitions else ""
+    yield f"the state is partitioned by {_axes(stage.shares)}: {_counted(stage.shares.cells, 'partition')}{of}"
     yield from dict.fromkeys(_route(plan, scan, stage.shares) for scan in scans_of(stage.root))
     facts = fact_patterns(plan.rules, states_of(stage.root), [name for name, _ in stage.shares.axes])
     yield from (_facts(plan, each, stage.shares) for each in facts)
@@ -75,6 +76,15 @@ def _first(plan: Plan, stage: PlannedStage, partitions: int) -> Iterator[str]:
             f"if equally many triples match each pattern there are {float(stage.shares.replication):.3g} copies of a triple, and "
             f"each partition has {float(stage.shares.load):.0%} of the triples"
         )
+    yield from map(_block, stage.blocks)
+
+
+def _block(block: Block) -> str:
+    value = block.value
+    return (
+        f"mappings whose ?{value.variable} is {value.text} have {_counted(block.shares.cells, 'partition')} of their own, by "
+        f"{_axes(block.shares)}: each has {float(block.shares.load):.0%} of them"
+    )
 
 
 def _axes(shares: HypercubeShares) -> str:
@@ -143,7 +153,9 @@ def _works(node: Node) -> Iterator[str]:
 
 
 def _micro_batch(stages: list[PlannedStage]) -> str:
-    first, *later = [_counted(stage.parts, "task") for stage in stages]
+    # A task of the first stage gets a part of each heavy value.
+    tasks = [stages[0].shares.cells if stages[0].shares else 1, *(stage.parts for stage in stages[1:])]
+    first, *later = [_counted(number, "task") for number in tasks]
     more = "".join(f" ─ shuffle ─ stage {number} ({tasks})" for number, tasks in enumerate(later, 2))
     return (
         f"a micro-batch: route (a task for each piece of its input) ─ shuffle by partition ─ evaluate ({first}){more}"

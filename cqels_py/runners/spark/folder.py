@@ -40,6 +40,7 @@ class PartLoad:
 _ANOTHER = {
     "static data": "other static data",
     "partitions": "another number of partitions",
+    "heavy values": "other heavy values",
     "format": "another version of cqels_py, whose format differs",
 }
 _RESCALED = "; cqels_py.spark.migrate splits a state into more parts, and tasks= runs it in fewer tasks"
@@ -79,10 +80,15 @@ def describe(location: Location, about: Mapping[str, str | int], *, split: bool 
     return mark
 
 
+def noted(location: Location) -> dict[str, Any]:
+    """What is said of the state in the folder; nothing where there is none. UsageError if it is something else."""
+    return _read(location) if _NAME in location.open().names() else {}
+
+
 def check_same(location: Location, about: Mapping[str, str | int]) -> dict[str, Any]:
     """What is said of the state in the folder. UsageError if it is that of another query."""
     found = _read(location)
-    changed = [name for name, value in about.items() if found.get(name) != value]
+    changed = [name for name, value in about.items() if found.get(name, "") != value]
     if changed:
         raise UsageError(
             f"the state in {location} was made with {_ANOTHER.get(changed[0], f'another {changed[0]}')}: give the query a new "

@@ -14,13 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from cqels_py.checkpoints.locations import Location
 from cqels_py.checkpoints.state_file import State, from_bytes
 from cqels_py.checkpoints.store import BEFORE
-from cqels_py.dataflow.ownership import cell, strides
+from cqels_py.dataflow.ownership import Condition, Coordinate, HasValue, cell, strides
 from cqels_py.distribution.stages import PlannedStage
 from cqels_py.errors import RunError, UsageError
 from cqels_py.runners.spark.blueprint import blueprint_of
+from cqels_py.runners.spark.layout import conditions_of
 from cqels_py.runners.spark.parts import LaterState, PartState, ReadingState
 from cqels_py.runners.spark.stage import BEGINNING, Job, state_after, store_of
 from cqels_py.state.named_values import NamedValues
@@ -118,28 +121,58 @@ def _parents(before: PlannedStage, after: PlannedStage) -> list[int]:
     """For each part of the new stage the part that it is split from."""
     old = {} if before.shares is None else dict(before.shares.axes)
     new = {} if after.shares is None else dict(after.shares.axes)
-    names = (*new, *after.by) if after.parts > 1 else ()
+    blocks = [name for block in after.blocks for name, _ in block.shares.axes]
+    names = (*new, *blocks, *after.by) if after.parts > 1 else ()
+    one, other = ({(block.value.variable, block.value.id) for block in each.blocks} for each in (before, after))
+    if one - other:
+        raise UsageError("heavy values of before stay heavy: give them, too")
     hidden = [name for name in names if name not in after.root.variables]
     if after.parts != before.parts and hidden:
         raise UsageError(
             f"?{hidden[0]} divides the state, but the rows that its parts hand out do not have it: such a state cannot be split. "
             "Begin with an empty one; tasks= runs a state of many partitions in few tasks"
         )
-    if any(new.get(name, 1) % share for name, share in old.items()) or after.parts % before.parts:
+    sizes = [each.parts if each.shares is None else each.shares.cells for each in (before, after)]
+    if any(new.get(name, 1) % share for name, share in old.items()) or sizes[1] % sizes[0]:
         raise UsageError(
             f"{_text(before)} cannot be split into {_text(after)}: give a multiple; tasks= runs a state in fewer tasks"
         )
     if after.shares is None:
         return [part % before.parts for part in range(after.parts)]
     step = dict(zip(old, strides(tuple(old.items())), strict=True))
-    return [
+    cells = [
         sum(
             each.place % old[each.variable] * step[each.variable]
             for each in cell(after.shares.axes, part)
             if each.variable in old
         )
-        for part in range(after.parts)
+        for part in range(after.shares.cells)
     ]
+    return [*cells, *(_parent_of_block(before, after, part) for part in range(after.shares.cells, after.parts))]
+
+
+def _parent_of_block(before: PlannedStage, after: PlannedStage, part: int) -> int:
+    """The part of the old stage that has all mappings of a part of a heavy value, which need not have been heavy."""
+    mine = conditions_of(after, part)
+    for parent in range(before.parts):
+        if all(any(_implies(each, other) for each in mine) for other in conditions_of(before, parent)):
+            return parent
+    value = next(each.value for each in reversed(after.blocks) if each.first <= part)
+    raise UsageError(
+        f"the parts of {value.text} would have mappings of several parts of before: such a state cannot be split. Begin with an "
+        "empty one"
+    )
+
+
+def _implies(one: Condition, other: Condition) -> bool:
+    """Has what fulfils one condition also fulfilled the other?"""
+    if one.variable != other.variable:
+        return False
+    if isinstance(one, HasValue):
+        if not one.other:
+            return bool(other.mine(np.array([one.id]))[0])
+        return one == other
+    return isinstance(other, Coordinate) and one.share % other.share == 0 and one.place % other.share == other.place
 
 
 def _text(stage: PlannedStage) -> str:

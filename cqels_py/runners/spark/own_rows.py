@@ -11,16 +11,17 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
-from cqels_py.dataflow.ownership import Coordinate, cell, owner_of_rows
+from cqels_py.dataflow.ownership import Condition, owner_of_rows
 from cqels_py.distribution.stages import PlannedStage
+from cqels_py.runners.spark.layout import conditions_of
 
 
 @dataclass(frozen=True, slots=True)
 class OwnRows:
-    """`variables`: those of the stage's rows; `coordinates` of the part, or the `part` of `parts` by the columns `by`."""
+    """`variables`: those of the stage's rows; `conditions` of the part, or the `part` of `parts` by the columns `by`."""
 
     variables: tuple[str, ...]
-    coordinates: tuple[Coordinate, ...]
+    conditions: tuple[Condition, ...]
     by: tuple[str, ...]
     parts: int
     part: int
@@ -28,8 +29,7 @@ class OwnRows:
     @staticmethod
     def of(stage: PlannedStage, part: int) -> OwnRows:
         """Those of one part of a stage."""
-        coordinates = () if stage.shares is None else cell(stage.shares.axes, part)
-        return OwnRows(stage.root.variables, coordinates, stage.by, stage.parts, part)
+        return OwnRows(stage.root.variables, conditions_of(stage, part), stage.by, stage.parts, part)
 
     def results(self, batch: ResultBatch) -> ResultBatch:
         """Its results among these."""
@@ -46,7 +46,7 @@ class OwnRows:
 
     def _mine(self, variables: Sequence[str], columns: Sequence[Ids] | Ids, rows: int) -> npt.NDArray[np.bool_]:
         mine = np.ones(rows, np.bool_)
-        for each in self.coordinates:
+        for each in self.conditions:
             mine &= each.mine(columns[variables.index(each.variable)])
         if self.by:
             keys = np.array([columns[variables.index(name)] for name in self.by])

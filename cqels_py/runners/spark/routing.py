@@ -21,9 +21,11 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, empty_elements, take_elements
 from cqels_py.dataflow.ownership import owner_of, strides
 from cqels_py.dictionary import Dictionary
+from cqels_py.distribution.heavy_values import Test, tests_of
 from cqels_py.distribution.rule_keys import fact_patterns
+from cqels_py.distribution.stages import PlannedStage
 from cqels_py.errors import RunError
-from cqels_py.plan.nodes import GRAPH, Node, PatternText, Plan, is_variable
+from cqels_py.plan.nodes import GRAPH, PatternText, Plan, is_variable
 from cqels_py.plan.traverse import scans_of, states_of
 from cqels_py.runners.spark.packing import packed, unpacked
 from cqels_py.state.named_values import Array
@@ -40,13 +42,16 @@ class Route:
     constant is that of the graph; the triples then have to be in one.
 
     `axes`: a position of the triple, the share of the variable there, and the stride of its axis in a cell's number.
-    `copies`: the offsets of the cells along the axes of other variables, for each of which there is a copy.
+    `copies`: the offsets of the cells along the axes of other variables, for each of which there is a copy. `tests`: a position, an
+    id, and whether it must stand there or must not. `first`: the number of the first cell.
     """
 
     stream: int
     constants: tuple[int, ...]
     axes: tuple[tuple[int, int, int], ...]
     copies: tuple[int, ...] = (0,)
+    tests: tuple[tuple[int, int, bool], ...] = ()
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +81,10 @@ class Routing:
                     matching &= column == constant
             if len(route.constants) > GRAPH:
                 matching &= columns[GRAPH] != 0
+            for position, id_, wanted in route.tests:
+                matching &= (columns[position] == id_) == wanted
             rows = np.flatnonzero(matching)
-            cells = np.zeros(len(rows), np.int64)
+            cells = np.full(len(rows), route.first)
             for position, share, stride in route.axes:
                 cells += owner_of(columns[position][rows], share) * stride
             pairs += [(cells + copy) * batch.triples + rows for copy in route.copies]
@@ -88,20 +95,26 @@ class Routing:
         return chosen % max(batch.triples, 1), chosen // max(batch.triples, 1)
 
 
-def routing_of(plan: Plan, root: Node, axes: Sequence[tuple[str, int]], parts: int, dictionary: Dictionary) -> Routing:
-    """The routes of a plan whose patterns below `root` are divided by shares of variables; without any, all is in one
-    partition."""
-    if not axes:
-        return Routing(parts, ())
-    facts = fact_patterns(plan.rules, states_of(root), [name for name, _ in axes])
+def routing_of(plan: Plan, stage: PlannedStage, dictionary: Dictionary) -> Routing:
+    """The routes to the parts of a plan's first stage; without any, all is in one part."""
+    if stage.shares is None or not stage.shares.axes:
+        return Routing(stage.parts, ())
+    cubes = [_Cube(stage.shares.axes, tuple(tests_of(stage.blocks, None)), 0)]
+    for number, block in enumerate(stage.blocks):
+        cubes.append(_Cube(block.shares.axes, tuple(tests_of(stage.blocks, number)), block.first))
+    facts = fact_patterns(plan.rules, states_of(stage.root), [name for name, _ in stage.shares.axes])
     routes = [
-        *(
-            _route(plan.windows[scan.window].stream, scan.pattern, _first_positions(scan.pattern), axes, dictionary)
-            for scan in scans_of(root)
-        ),
-        *(_route(each.stream, each.pattern, dict(each.keys), axes, dictionary) for each in facts),
+        route
+        for cube in cubes
+        for route in (
+            *(
+                cube.route(plan.windows[scan.window].stream, scan.pattern, _first_positions(scan.pattern), dictionary)
+                for scan in scans_of(stage.root)
+            ),
+            *(cube.route(each.stream, each.pattern, dict(each.keys), dictionary) for each in facts),
+        )
     ]
-    return Routing(parts, tuple(dict.fromkeys(routes)))
+    return Routing(stage.parts, tuple(dict.fromkeys(routes)))
 
 
 def _first_positions(pattern: PatternText) -> dict[str, int]:
@@ -109,22 +122,26 @@ def _first_positions(pattern: PatternText) -> dict[str, int]:
     return {text[1:]: place for place, text in reversed([*enumerate(pattern)]) if is_variable(text)}
 
 
-def _route(
-    stream: int,
-    pattern: PatternText,
-    positions: Mapping[str, int],
-    axes: Sequence[tuple[str, int]],
-    dictionary: Dictionary,
-) -> Route:
-    """`positions`: those of variables."""
-    constants = [0 if is_variable(text) else dictionary.encode_one(text) for text in pattern]
-    mine, others = [], []
-    for (name, share), stride in zip(axes, strides(axes), strict=True):
-        if name in positions:
-            mine.append((positions[name], share, stride))
-        else:
-            others.append([place * stride for place in range(share)])
-    return Route(stream, tuple(constants), tuple(mine), tuple(map(sum, product(*others))))
+@dataclass(frozen=True, slots=True)
+class _Cube:
+    """Parts from the number `first` on, which divide by `axes` the mappings that pass the tests."""
+
+    axes: tuple[tuple[str, int], ...]
+    tests: tuple[Test, ...]
+    first: int
+
+    def route(self, stream: int, pattern: PatternText, positions: Mapping[str, int], dictionary: Dictionary) -> Route:
+        """`positions`: those of variables."""
+        constants = [0 if is_variable(text) else dictionary.encode_one(text) for text in pattern]
+        mine, others = [], []
+        for (name, share), stride in zip(self.axes, strides(self.axes), strict=True):
+            if name in positions:
+                mine.append((positions[name], share, stride))
+            else:
+                others.append([place * stride for place in range(share)])
+        tests = tuple((positions[name], id_, wanted) for name, id_, wanted in self.tests if name in positions)
+        copies = tuple(map(sum, product(*others)))
+        return Route(stream, tuple(constants), tuple(mine), copies, tests, self.first)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import pairwise
@@ -147,6 +147,7 @@ def run(
     chance: float = 0.5,
     folder: Path | None = None,
     solutions: bool = False,
+    heavy: Mapping[str, Sequence[str]] | None = None,
 ) -> Answers:
     """All results of elements that come in micro-batches cut at `cuts`, each read by so many tasks of neighbouring rows.
 
@@ -162,6 +163,7 @@ def run(
             changelog=changelog,
             lateness=lateness,
             solutions=solutions,
+            heavy=heavy,
         )
         near = place.parent if chance and seed % 2 else None
         cluster = Cluster(job, seed=seed, chance=chance, snapshots=0.5, near=near)

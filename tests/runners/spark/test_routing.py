@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,8 +12,10 @@ from hypothesis import strategies as st
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow.ownership import cell, owner_of
 from cqels_py.dictionary import Dictionary
-from cqels_py.distribution.stages import stages_of
+from cqels_py.distribution.hypercube import HypercubeShares
+from cqels_py.distribution.stages import PlannedStage, stages_of
 from cqels_py.engine.compile import compile_query
+from cqels_py.plan.nodes import Plan
 from cqels_py.runners.spark.describe import describe
 from cqels_py.runners.spark.routing import PartitionSlice, Route, Routing, combine, routing_of, slices
 from tests.runners.spark.test_simulated import EX
@@ -198,9 +202,14 @@ def test_owners_are_spread_evenly() -> None:
         assert counts.max() < 650
 
 
+def divided(plan: Plan, axes: Sequence[tuple[str, int]]) -> PlannedStage:
+    shares = HypercubeShares(tuple(axes), ())
+    return PlannedStage(plan.root, shares.cells, shares)
+
+
 def test_the_same_pattern_of_two_windows_is_one_route() -> None:
     found = plan(f"SELECT ?a WHERE {{ {S} {{ ?a :p ?b }} STREAM :s [COUNT 9] {{ ?a :p ?c }} }}")
-    assert len(routing_of(found, found.root, [("a", 2)], 2, Dictionary()).routes) == 1
+    assert len(routing_of(found, divided(found, [("a", 2)]), Dictionary()).routes) == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 0), triples), max_size=6), st.integers(1, 3), st.integers(1, 3))
@@ -212,7 +221,7 @@ def test_triples_that_agree_meet_in_one_cell(
     batch = batch_of(elements, dictionary.encode(TERMS, scope=7))
     found = plan(f"SELECT * WHERE {{ {S} {{ ?a ?x ?b . ?b :p ?c . ?c ?y ?d }} }}")
     axes = [("b", b), ("c", c)]
-    routing = routing_of(found, found.root, axes, b * c, dictionary)
+    routing = routing_of(found, divided(found, axes), dictionary)
     rows, parts = routing.owners(batch)
     p, s, o = dictionary.encode_one(f"<{EX}p>"), batch.subject, batch.object
     where = {(int(row), int(part)) for row, part in zip(rows, parts, strict=True)}
