@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,11 @@ def _names(of: str) -> Callable[[click.Context, click.Parameter, str], list[Comp
 
         given = context.params
         try:
-            client = _client(given.get("server") or SERVER, given.get("token_file"), _SECONDS_TO_COMPLETE)
+            client = _client(
+                given.get("server") or os.environ.get("CQELS_SERVER", SERVER),
+                given.get("token_file"),
+                _SECONDS_TO_COMPLETE,
+            )
             with client:
                 found = getattr(client, of)()
         except CqelsError:
@@ -56,7 +61,12 @@ def _speaking(server: str, token_file: Path | None, text: str | None = None) -> 
 
 query_name = click.argument("name", shell_complete=_names("queries"))
 server_option = click.option(
-    "--server", metavar="URL", default=SERVER, show_default=True, help="The service's address."
+    "--server",
+    metavar="URL",
+    envvar="CQELS_SERVER",
+    default=SERVER,
+    show_default=True,
+    help="The service's address; also by CQELS_SERVER.",
 )
 token_option = click.option(
     "--token-file", metavar="FILE", type=_FILE, help="The token of the service. Default: CQELS_TOKEN."
@@ -81,6 +91,7 @@ def _with_server(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--static", metavar="FILE", type=_FILE, multiple=True, help="Static data, which is sent with the query.")
 @click.option("--entailment", type=click.Choice(("rdfs",)), help="Infer triples from classes and properties.")
 @click.option("--clock", type=click.Choice(("events", "wall")), help="Default: that of the streams.")
+@click.option("--backfill", is_flag=True, help="Begin with the elements of before that the service still has.")
 @_with_server
 def submit_command(
     *,
@@ -91,6 +102,7 @@ def submit_command(
     static: Sequence[Path],
     entailment: str | None,
     clock: str | None,
+    backfill: bool,
     server: str,
     token_file: Path | None,
 ) -> None:
@@ -105,7 +117,14 @@ def submit_command(
     with _speaking(server, token_file, asked) as client:
         source = None if query is None else str(query)
         found = client.submit(
-            name, asked, static=static, changelog=changelog, entailment=entailment, clock=clock, source=source
+            name,
+            asked,
+            static=static,
+            changelog=changelog,
+            entailment=entailment,
+            clock=clock,
+            backfill="log" if backfill else None,
+            source=source,
         )
         for warning in found.get("warnings", ()):
             failures.say(f"warning: {warning}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,8 @@ def print_figures(found: dict[str, Any], format_: str | None) -> None:
         return
     for name, value in found.items():
         if name != "text" and value not in (None, []):
-            print(f"{name.replace('_', ' '):<12} {_text(value)}")
+            shown = _time(value) if name == "created" else _text(value)
+            print(f"{name.replace('_', ' '):<12} {shown}")
     print(f"\n{found['text'].strip()}")
 
 
@@ -74,6 +76,11 @@ def send(client: Client, stream: str, file: Path, media_type: str | None, iri: s
 def as_json(value: object) -> str:
     """A line of JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _time(seconds: float) -> str:
+    """A time of this machine's zone, to seconds."""
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "seconds")
 
 
 def _text(value: object) -> str:

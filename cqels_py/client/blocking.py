@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cqels_py.client import requests
-from cqels_py.client.connection import SERVER, TIMEOUT, Connection
+from cqels_py.client.connection import TIMEOUT, Connection
 from cqels_py.client.failures import TO_BE_TRIED_AGAIN
 from cqels_py.client.following import PATIENCE, Following, Result
 from cqels_py.client.requests import Answer, Request
@@ -18,11 +18,12 @@ from cqels_py.client.requests import Answer, Request
 class Client:
     """Speaks to a server, one request after another; a context manager.
 
-    `server`: its address. `token`: that of the server, if it needs one. `timeout`: seconds for which an answer is waited for.
-    Errors are those of `cqels_py.errors`, as the server tells them, with line and column; Unreachable where there is no server.
+    `server`: its address; without it that of CQELS_SERVER, or of this machine. `token`: that of the server, if it needs one.
+    `timeout`: seconds for which an answer is waited for. Errors are those of `cqels_py.errors`, as the server tells them, with line
+    and column; Unreachable where there is no server.
     """
 
-    def __init__(self, server: str = SERVER, *, token: str | None = None, timeout: float = TIMEOUT) -> None:
+    def __init__(self, server: str | None = None, *, token: str | None = None, timeout: float = TIMEOUT) -> None:
         self._connection = Connection(server, token, timeout)
         self._http = self._connection.httpx.Client(**self._connection.arguments)
 
@@ -58,6 +59,10 @@ class Client:
         members = {"lateness": lateness, "clock": clock, "context": context, "map": map}
         return self._ask(requests.put_stream(name, iri, members))
 
+    def rejects(self, name: str) -> list[dict[str, Any]]:
+        """The last elements of a stream that were left out, each with the reason."""
+        return self._ask(requests.rejects(name))
+
     def delete_stream(self, name: str) -> None:
         """Remove a stream. Conflict while a query reads it."""
         self._ask(requests.delete_stream(name))
@@ -85,14 +90,18 @@ class Client:
         changelog: bool | None = None,
         entailment: str | None = None,
         clock: str | None = None,
+        dialect: str | None = None,
+        keep: int | Mapping[str, Any] | None = None,
+        backfill: str | None = None,
         source: str | None = None,
     ) -> dict[str, Any]:
         """Register a query, or replace it by another text; returns its figures once it runs.
 
-        `static`: files of this side (Path), or files and addresses of the server's (str). `changelog`: with retractions.
-        `source`: names the text in errors. QuerySyntaxError, UnsupportedQuery.
+        `static`: files of this side (Path), or files and addresses of the server's (str). `changelog`: with retractions. `dialect`,
+        `keep`, `backfill`: as in docs/service.md. `source`: names the text in errors. QuerySyntaxError, UnsupportedQuery.
         """
-        members = {"changelog": changelog, "entailment": entailment, "clock": clock}
+        members: dict[str, Any] = {"changelog": changelog, "entailment": entailment, "clock": clock}
+        members |= {"dialect": dialect, "keep": keep, "backfill": backfill}
         return self._ask(requests.submit(name, text, static, members, source))
 
     def show(self, name: str) -> dict[str, Any]:
@@ -106,6 +115,10 @@ class Client:
     def answer(self, name: str, media_type: str | None = None) -> str:
         """The answer as it stands: SPARQL's JSON, or Turtle of CONSTRUCT, or another media type of docs/service.md."""
         return self._ask(requests.answer(name, media_type))
+
+    def ask(self, text: str, media_type: str | None = None) -> str:
+        """Ask once, by SPARQL 1.1, over static data and the triples in windows. Solutions are in SPARQL's JSON, if not otherwise."""
+        return self._ask(requests.ask(text, media_type))
 
     def pause(self, name: str) -> dict[str, Any]:
         """Deliver no results until `resume`; they are kept."""

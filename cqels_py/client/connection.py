@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,8 @@ from cqels_py.errors import MissingExtra, UsageError
 
 SERVER = "http://127.0.0.1:8737"
 """The address at which `cqels serve` listens."""
+ADDRESS = "CQELS_SERVER"
+"""The variable of the environment with the address of another one."""
 TIMEOUT = 300.0
 """Seconds: a query of a new kind may have to be compiled first."""
 
@@ -21,12 +24,13 @@ TIMEOUT = 300.0
 class Connection:
     """`token`: that of the server, if it needs one. `timeout`: seconds for which an answer is waited for."""
 
-    def __init__(self, server: str, token: str | None, timeout: float) -> None:
+    def __init__(self, server: str | None, token: str | None, timeout: float) -> None:
         try:
             import httpx
         except ImportError:
             raise MissingExtra("the client needs the package httpx: pip install 'cqels_py[client]'") from None
         self.httpx: Any = httpx
+        server = os.environ.get(ADDRESS, SERVER) if server is None else server
         if token is not None and not token.isascii():
             raise UsageError("a token has ASCII characters alone")
         self.server = server.rstrip("/")

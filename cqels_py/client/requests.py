@@ -52,6 +52,10 @@ def put_stream(name: str, iri: str, members: Mapping[str, Any]) -> Request[dict[
     return _put(_stream(name), given, None)
 
 
+def rejects(name: str) -> Request[list[dict[str, Any]]]:
+    return Request("GET", f"{_stream(name)}/rejects", json.loads)
+
+
 def delete_stream(name: str) -> Request[None]:
     return Request("DELETE", _stream(name), _nothing)
 
@@ -89,6 +93,11 @@ def answer(name: str, media_type: str | None) -> Request[str]:
 def results(name: str, number: int) -> Request[None]:
     headers = {"Accept": "application/x-ndjson"}
     return Request("GET", f"{_query(name)}/results?from={number}", _nothing, headers)
+
+
+def ask(text: str, media_type: str | None) -> Request[str]:
+    headers = {"Accept": media_type or "*/*", "Content-Type": "application/sparql-query"}
+    return Request("POST", "/sparql", bytes.decode, headers, text.encode())
 
 
 def pause(name: str) -> Request[dict[str, Any]]:

@@ -263,6 +263,11 @@ class Engine:
         return self._counters.snapshot()
 
     @property
+    def rejects(self) -> Rejects:
+        """The elements that are left out."""
+        return self._rejects
+
+    @property
     def queries(self) -> tuple[Query, ...]:
         """The registered queries, in order of registration."""
         return tuple(self._queries)

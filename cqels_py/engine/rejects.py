@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,9 @@ from cqels_py.formats.statements import statements
 from cqels_py.runners.statistics import Counters
 
 MALFORMED, SPLIT, REFUSED = "malformed", "split element", "refused"
+
+_MOST_CHARACTERS = 4_096
+"""Those of an element that is remembered."""
 
 RejectsFile = str | os.PathLike[str]
 Record = dict[str, Any]
@@ -46,8 +50,21 @@ class Rejects:
         self._path: RejectsFile | None = None
         self._file: IO[str] | None = None
         self._dropped: deque[dict[str, Any]] = deque()
+        self._most_remembered = 0
+        self._remembered: dict[str, deque[Record]] = {}
         # Threads of sinks write too.
         self._writing = threading.Lock()
+
+    def remember(self, most: int) -> None:
+        """From now on keep the last ones of each stream, at most so many, for `last`."""
+        self._most_remembered = most
+
+    def last(self, stream: str) -> list[Record]:
+        """The last elements of a stream that were left out, in order: as lines of the file, and when that was, in seconds (`at`).
+
+        Elements are cut after 4,096 characters.
+        """
+        return list(self._remembered.get(stream, ()))
 
     def begin(self, path: RejectsFile, length: int = 0) -> None:
         """Write them to this file, behind so many bytes, to which it is cut.
@@ -98,8 +115,7 @@ class Rejects:
         """Count and write input that an earlier process has left out."""
         self._counters.malformed += record["reason"] == MALFORMED
         self._counters.reject(record["stream"], record["reason"], 1)
-        if self._file is not None:
-            self._write(record)
+        self._tell(record)
 
     @property
     def kept(self) -> bool:
@@ -115,10 +131,10 @@ class Rejects:
         """Count elements of the current step (n) with their numbers (n); `write_dropped` writes them when it is complete."""
         for stream, count in zip(*np.unique(elements.stream, return_counts=True), strict=True):
             self._counters.reject(self._name_of(int(stream)), reason, int(count))
-        if self._file is None:
-            return
+        # Where they are only remembered, those are enough that will be.
+        first = 0 if self._file is not None else max(len(numbers) - self._most_remembered, 0)
         # Now, as the dictionary may release their terms at the end of the step.
-        for at, number in enumerate(numbers.tolist()):
+        for at, number in enumerate(numbers[first:].tolist(), first):
             element = slice_elements(elements, at, at + 1)
             columns = (element.subject, element.predicate, element.object, element.graph)
             self._dropped.append(
@@ -136,12 +152,19 @@ class Rejects:
         if self._dropped:
             dropped = [self._dropped.popleft() for _ in range(len(self._dropped))]
             for record in sorted(dropped, key=lambda each: int(each["position"])):
-                self._write(record)
+                self._tell(record)
 
     def close(self) -> None:
         """Nothing more follows."""
         if self._file is not None:
             self._file.close()
+
+    def _tell(self, record: Record) -> None:
+        if self._most_remembered:
+            kept = self._remembered.setdefault(record["stream"], deque(maxlen=self._most_remembered))
+            kept.append({**record, "at": time.time(), "element": _cut(record["element"])})
+        if self._file is not None:
+            self._write(record)
 
     def _write(self, record: Record) -> None:
         assert self._file is not None
@@ -151,6 +174,10 @@ class Rejects:
                 self._file.write(line)
         except OSError as error:
             raise RunError(f"cannot write the rejects to {self._path}: {error.strerror}") from error
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
 
 
 def refused_result(query: str | None, error: RefusedResult) -> Record:

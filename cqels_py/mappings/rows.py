@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
+from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
 from cqels_py.mappings.mapping import TIME
 
@@ -51,6 +52,16 @@ def columns_of(variables: Sequence[str], names: Sequence[str], source: str) -> d
             both = " and ".join(repr(names[place]) for place in found)
             raise UsageError(f"{source}: ?{variable} stands for the columns {both}: rename one of them")
     return {variable: places[variable][0] for variable in variables}
+
+
+def with_time(rows: Iterable[Rows | None], arrival: int, dictionary: Dictionary) -> Iterator[Rows | None]:
+    """The rows, with this time in microseconds where ?time is unbound."""
+    for each in rows:
+        if each is not None and not each.columns[TIME].all():
+            times = each.columns[TIME].copy()
+            times[times == 0] = dictionary.encode_one(f'"{arrival}"^^<http://www.w3.org/2001/XMLSchema#integer>')
+            each = replace(each, columns={**each.columns, TIME: times})
+        yield each
 
 
 def _shown(names: Sequence[str]) -> str:

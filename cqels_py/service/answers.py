@@ -28,7 +28,7 @@ GRAPHS = {
 }
 
 
-def answer_in(query: Query, accept: str, most: int) -> tuple[bytes, str]:
+def answer_in(query: Query, most: int, *, accept: str) -> tuple[bytes, str]:
     """The answer and its media type. Conflict for a query that has none, NotAcceptable, TooLarge."""
     kind = chosen(accept, GRAPHS if query.form == "CONSTRUCT" else SOLUTIONS)
     try:

@@ -22,7 +22,7 @@ from cqels_py.errors import CqelsError, UsageError
 from cqels_py.service.accept import chosen
 from cqels_py.service.answers import answer_in
 from cqels_py.service.bodies import body_of, media_type, read_json, text_of
-from cqels_py.service.definitions import QueryDefinition, StreamDefinition
+from cqels_py.service.definitions import QueryDefinition, StreamDefinition, backfill_of
 from cqels_py.service.failures import (
     Failed,
     MethodNotAllowed,
@@ -121,6 +121,9 @@ class Requests:
             }
         )
 
+    async def get_rejects(self, request: Request) -> ASGIApp:
+        return json_response(await self._done(self.service.stream_rejects, request.path_params["name"]))
+
     # --- queries ------------------------------------------------------------------------------------------------------
 
     async def list_queries(self, request: Request) -> ASGIApp:
@@ -141,7 +144,11 @@ class Requests:
         given = {"text": text_of(body)} if kind == "application/sparql-query" else read_json(body)
         if request.query_params.get("changelog") in ("true", "1") and isinstance(given, dict):
             given = {**given, "changelog": True}
-        new, running = await self._done(lambda: self.service.put_query(name, QueryDefinition.of(given)))
+        if "backfill" in request.query_params and isinstance(given, dict):
+            given = {**given, "backfill": request.query_params["backfill"]}
+        new, running = await self._done(
+            lambda: self.service.put_query(name, QueryDefinition.of(given), backfill_of(given))
+        )
         return json_response(await self._done(self.service.query_figures, running), 201 if new else 200)
 
     async def delete_query(self, request: Request) -> ASGIApp:
@@ -177,9 +184,10 @@ class Requests:
         return ResultResponse(self.hub, self.service.limits, query, number, kind)
 
     async def get_answer(self, request: Request) -> ASGIApp:
-        query = self.service.registered(request.path_params["name"])
-        body, kind = await self._done(answer_in, query, request.headers.get("accept", ""), self.service.limits.answer)
-        return Response(body, media_type=kind, headers={"Cache-Control": "no-store", "Vary": "Accept"})
+        name, accept = request.path_params["name"], request.headers.get("accept", "")
+        body, kind, number = await self._done(self.service.answer, name, partial(answer_in, accept=accept))
+        headers = {"Cache-Control": "no-store", "Vary": "Accept", "Cqels-Result": str(number)}
+        return Response(body, media_type=kind, headers=headers)
 
     async def pause(self, request: Request) -> ASGIApp:
         return await self._paused(request, paused=True)
@@ -282,6 +290,7 @@ def application(requests: Requests) -> Starlette:
     routes = [
         Route("/streams", _answered(r.list_streams), methods=["GET"]),
         *_routes("/streams/{name}", GET=r.get_stream, PUT=r.put_stream, DELETE=r.delete_stream, POST=r.post_elements),
+        Route("/streams/{name}/rejects", _answered(r.get_rejects), methods=["GET"]),
         Route("/queries", _answered(r.list_queries), methods=["GET"]),
         *_routes("/queries/{name}", GET=r.get_query, PUT=r.put_query, DELETE=r.delete_query),
         Route("/queries/{name}/plan", _answered(r.get_plan), methods=["GET"]),

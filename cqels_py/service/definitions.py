@@ -9,6 +9,8 @@ from typing import Any
 
 import pyoxigraph
 
+from cqels_py.algebra.nodes import Dialect
+from cqels_py.engine.backfill import LOG
 from cqels_py.engine.options import EVENTS, WALL
 from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.python_times import duration
@@ -16,6 +18,7 @@ from cqels_py.suggestions import unknown
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|\\^`\x7f]*')
+DIALECTS = tuple(dialect.value for dialect in Dialect)
 _INLINE = {
     "application/n-quads": pyoxigraph.RdfFormat.N_QUADS,
     "application/n-triples": pyoxigraph.RdfFormat.N_TRIPLES,
@@ -76,8 +79,39 @@ class StreamDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class Keep:
+    """The results of a query that are kept: the last `results`, those of the last `age` seconds, at most about `bytes` of them."""
+
+    results: int | None = None
+    bytes: int | None = None
+    age: float | None = None
+
+    @classmethod
+    def of(cls, given: object) -> Keep | None:
+        """The member of a request: a number of results, or an object. UsageError for one that makes no sense."""
+        if given is None:
+            return None
+        members = {"results": given} if isinstance(given, int) else given
+        if not isinstance(members, dict) or not members or not set(members) <= {"results", "bytes", "age"}:
+            raise UsageError(
+                'keep is a number of results, or an object such as {"results": 1000, "bytes": 1000000, "age": "1h"}'
+            )
+        for name in ("results", "bytes"):
+            number = members.get(name)
+            if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
+                raise UsageError(f"{name} of keep is a whole number from 1, not {number!r}")
+        age = members.get("age")
+        if age is not None and (not isinstance(age, int | str) or isinstance(age, bool)):
+            raise UsageError(f'age of keep is a duration such as "1h", not {age!r}')
+        seconds = None if age is None else duration(age, "age of keep") / 1_000_000
+        return cls(members.get("results"), members.get("bytes"), seconds)
+
+
+@dataclass(frozen=True, slots=True)
 class QueryDefinition:
-    """`static`: data of the default graph: paths or URLs, or N-Quads with their media type. `sinks`: URLs."""
+    """`static`: data of the default graph: paths or URLs, or N-Quads with their media type. `sinks`: URLs. `dialect`: that which the
+    text has to have. `keep`: of its results, where that is not what the server keeps of each query.
+    """
 
     text: str
     static: tuple[Any, ...] = ()
@@ -85,11 +119,14 @@ class QueryDefinition:
     entailment: str | None = None
     clock: str | None = None
     sinks: tuple[str, ...] = ()
+    dialect: str | None = None
+    keep: Keep | None = None
 
     @classmethod
     def of(cls, given: object) -> QueryDefinition:
-        """The body of a request. UsageError for one that makes no sense."""
-        members = _members(given, ("text", "static", "changelog", "entailment", "clock", "sinks"), "a query")
+        """The body of a request, without `backfill`. UsageError for one that makes no sense."""
+        known = ("text", "dialect", "static", "changelog", "entailment", "clock", "sinks", "keep", "backfill")
+        members = _members(given, known, "a query")
         text = members.get("text")
         if not isinstance(text, str):
             raise UsageError('text is the text of the query: {"text": "SELECT …"}')
@@ -105,16 +142,29 @@ class QueryDefinition:
         sinks = tuple(_list(members, "sinks"))
         if not all(isinstance(sink, str) for sink in sinks):
             raise UsageError("sinks is a list of URLs")
-        return cls(text, static, changelog, entailment, clock, sinks)
+        dialect = members.get("dialect")
+        if dialect is not None and dialect not in DIALECTS:
+            raise UsageError(f"dialect is one of {', '.join(DIALECTS)}, not {dialect!r}")
+        return cls(text, static, changelog, entailment, clock, sinks, dialect, Keep.of(members.get("keep")))
 
     @classmethod
     def from_plain(cls, given: Mapping[str, Any]) -> QueryDefinition:
         """That which `plain` gave."""
-        return cls(**{**given, "static": tuple(given["static"]), "sinks": tuple(given["sinks"])})
+        keep = given.get("keep")
+        tuples = {"static": tuple(given["static"]), "sinks": tuple(given["sinks"])}
+        return cls(**{**given, **tuples, "keep": None if keep is None else Keep(**keep)})
 
     def plain(self) -> dict[str, Any]:
         """As JSON."""
         return {**asdict(self), "static": list(self.static), "sinks": list(self.sinks)}
+
+
+def backfill_of(given: object) -> str | None:
+    """The member `backfill` of a request: "log", or None. UsageError for another one."""
+    asked = given.get("backfill") if isinstance(given, dict) else None
+    if asked not in (None, LOG):
+        raise UsageError(f'backfill is "{LOG}", the elements that the log still has, or null, not {asked!r}')
+    return None if asked is None else LOG
 
 
 def inline_static(given: Mapping[str, str]) -> bytes:
@@ -158,7 +208,7 @@ def _list(members: Mapping[str, Any], name: str) -> list[Any]:
 class KeptQuery:
     """A query in the folder. `generation`: counts its texts; `base`: the number of the last result of the texts before.
 
-    `next`: another definition, which is replacing it just now.
+    `next`: another definition, which is replacing it just now. `backfill`: "log" if it began with the elements of before.
     """
 
     definition: QueryDefinition
@@ -167,6 +217,7 @@ class KeptQuery:
     paused: bool = False
     next: QueryDefinition | None = None
     created: float = field(default=0.0)
+    backfill: str | None = None
 
     @classmethod
     def from_plain(cls, given: Mapping[str, Any]) -> KeptQuery:
@@ -179,6 +230,7 @@ class KeptQuery:
             given["paused"],
             None if following is None else QueryDefinition.from_plain(following),
             given["created"],
+            given.get("backfill"),
         )
 
     def plain(self) -> dict[str, Any]:
@@ -190,4 +242,5 @@ class KeptQuery:
             "paused": self.paused,
             "next": None if self.next is None else self.next.plain(),
             "created": self.created,
+            "backfill": self.backfill,
         }

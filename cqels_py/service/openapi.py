@@ -58,6 +58,10 @@ def openapi() -> dict[str, Any]:
                     ],
                 ),
             },
+            "/streams/{name}/rejects": {
+                "parameters": [_name()],
+                "get": _does("The last elements that were left out.", _list("Reject"), "404"),
+            },
             "/queries": {"get": _does("List the queries.", _list("Query"))},
             "/queries/{name}": {
                 "parameters": [_name()],
@@ -225,6 +229,15 @@ _QUERY = {
     "entailment": {"enum": ["rdfs", None]},
     "clock": {"enum": ["wall", "events", None]},
     "sinks": _TEXTS,
+    "dialect": {"enum": ["CQELS-QL", "RSP-QL", "C-SPARQL", None]},
+    "keep": {
+        "oneOf": [
+            {"type": "integer", "minimum": 1},
+            _object([], results=_COUNT, bytes=_COUNT, age={"type": ["string", "integer", "number"]}),
+            {"type": "null"},
+        ]
+    },
+    "backfill": {"enum": ["log", None]},
 }
 _SCHEMAS = {
     "Problem": _object(
@@ -248,6 +261,7 @@ _SCHEMAS = {
         rejected={"type": "object"},
         queries=_TEXTS,
     ),
+    "Reject": _object(["reason", "at"], stream=_TEXT, reason=_TEXT, at={"type": "number"}),
     "Taken": _object(["elements"], elements=_COUNT, late=_COUNT, ahead=_COUNT, repeated=_FLAG, unread=_FLAG),
     "QueryDefinition": {**_object(["text"], **_QUERY), "additionalProperties": False},
     "Query": _object(

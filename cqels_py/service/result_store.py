@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cqels_py.checkpoints import durable_files
 from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.service.definitions import Keep
 
 IN_A_FILE = 4096
 """Results in a file."""
+_FILES = 4
+"""The files, about, over which a limit of bytes or age is spread."""
 _TAIL_BYTES = 1 << 18
 """Bytes of lines in memory, about."""
 
@@ -31,15 +35,18 @@ class NotKept(LookupError):
 
 
 class ResultStore:
-    """Keeps the last `keep` results at least. One thread at a time writes, any may read."""
+    """Keeps the last results, as `keep` says. One thread at a time writes, any may read."""
 
-    def __init__(self, folder: Path, keep: int) -> None:
+    def __init__(self, folder: Path, keep: Keep) -> None:
         self._folder = folder
-        self._keep = keep
+        self.keep = keep
+        """Which results: `results` and `age` say how many at least, `bytes` how many at most."""
         self._lock = threading.Lock()
         self._listeners: tuple[Callable[[], None], ...] = ()
         # The number of the first result in each file.
         self._files: list[int] = []
+        # When the last file was begun, or looked at first, if there is a limit of age.
+        self._begun: dict[int, float] = {}
         self._tail: list[bytes] = []
         self._tail_bytes = 0
         self._unwritten: list[bytes] = []
@@ -147,7 +154,7 @@ class ResultStore:
 
     def _write_part(self) -> None:
         """Write the results that belong into one file."""
-        if not self._files or self.last - self._files[-1] + 1 >= IN_A_FILE:
+        if not self._files or self._is_full():
             self._begin_file()
         room = IN_A_FILE - (self.last - self._files[-1] + 1)
         part = self._unwritten[:room]
@@ -156,6 +163,32 @@ class ResultStore:
         del self._unwritten[: len(part)]
         self._remember(part)
         self.last += len(part)
+
+    def _is_full(self) -> bool:
+        """Is it time for another file? With limits of bytes or age there are several, the oldest of which can be removed."""
+        count = self.last - self._files[-1] + 1
+        if count >= IN_A_FILE or count == 0 or (self.keep.bytes is None and self.keep.age is None):
+            return count >= IN_A_FILE
+        found = self._stat(self._files[-1])
+        too_large = self.keep.bytes is not None and found.st_size >= self.keep.bytes // _FILES
+        begun = self._begun.setdefault(self._files[-1], found.st_mtime)
+        return too_large or (self.keep.age is not None and time.time() - begun >= self.keep.age / _FILES)
+
+    def _are_enough(self) -> bool:
+        """Are the results without those of the oldest file enough?"""
+        keep, oldest = self.keep, self._stat(self._files[0])
+        assert keep.results is not None
+        if self.last - self._files[1] + 1 >= keep.results:
+            return True
+        if keep.age is not None and time.time() - oldest.st_mtime > keep.age:
+            return True
+        return keep.bytes is not None and sum(self._stat(each).st_size for each in self._files) > keep.bytes
+
+    def _stat(self, first: int) -> os.stat_result:
+        try:
+            return self._path(first).stat()
+        except OSError as error:
+            raise StorageError(f"cannot read {self._path(first)}: {error.strerror}") from None
 
     def _begin_file(self) -> None:
         first = self.last + 1
@@ -170,9 +203,9 @@ class ResultStore:
             self._path(first).touch()
             self._files.append(first)
             # Without the oldest there are enough, also when this one has begun.
-            while len(self._files) > 1 and self.last - self._files[1] + 1 >= self._keep:
+            while len(self._files) > 1 and self._are_enough():
                 durable_files.remove(self._path(self._files[0]))
-                del self._files[0]
+                self._begun.pop(self._files.pop(0), None)
         except OSError as error:
             raise StorageError(f"cannot write to {self._folder}: {error.strerror}") from error
 

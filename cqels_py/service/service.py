@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from cqels_py.mappings.context import MessageContext, RowMap, read_map
 from cqels_py.mappings.mapping import Mapping as RowMapping
 from cqels_py.parser import parse
 from cqels_py.service.allowed import Allowed
-from cqels_py.service.definitions import KeptQuery, QueryDefinition, StreamDefinition, checked_name, inline_static
+from cqels_py.service.definitions import Keep, KeptQuery, QueryDefinition, StreamDefinition, checked_name, inline_static
 from cqels_py.service.failures import Conflict, NotFound, TooLarge, TooMany
 from cqels_py.service.folder import Folder
 from cqels_py.service.limits import Limits
@@ -49,6 +49,8 @@ from cqels_py.suggestions import unknown
 
 _LOG = logging.getLogger("cqels_py")
 STREAMS, QUERIES = "streams", "queries"
+REJECTS = 100
+"""The last elements of a stream that were left out, which can be looked at."""
 
 
 @dataclass(slots=True)
@@ -121,6 +123,7 @@ class Service:
             max_state=self.limits.state,
             report=self._report,
         )
+        self.engine.rejects.remember(REJECTS)
         try:
             self._restore()
         except BaseException:
@@ -239,6 +242,10 @@ class Service:
             found["read"] = {"elements": stream.source.elements, "failure": stream.source.failure}
         return found
 
+    def stream_rejects(self, name: str) -> list[dict[str, Any]]:
+        """The last elements of a stream that were left out since the process began."""
+        return self.engine.rejects.last(self.stream(name).definition.iri)
+
     def push(self, name: str, body: bytes, format: str, key: str | None) -> Taken:
         """Take in the elements of a body, all or none; they are durable when this returns."""
         stream = self.stream(name)
@@ -279,18 +286,24 @@ class Service:
 
     # --- queries ------------------------------------------------------------------------------------------------------
 
-    def put_query(self, name: str, definition: QueryDefinition) -> tuple[bool, ServedQuery]:
-        """Register a query, or replace one by another text; is it new? It runs when this returns."""
+    def put_query(
+        self, name: str, definition: QueryDefinition, backfill: str | None = None
+    ) -> tuple[bool, ServedQuery]:
+        """Register a query, or replace one by another text; is it new? It runs when this returns.
+
+        `backfill` "log": it sees the elements of before that the log still has; otherwise it begins empty.
+        """
         checked_name(name)
         self.check(definition)
         static = self._static_of(definition)
         with self._lock:
             known = self.queries.get(name)
             if known is None:
-                return True, self._add(name, definition, static)
-            if known.kept.definition == definition and known.failure is None:
+                return True, self._add(name, definition, static, backfill)
+            if replace(known.kept.definition, keep=definition.keep) == definition and known.failure is None:
+                self._keep(known, definition)
                 return False, known
-            self._replace(known, definition, static)
+            self._replace(known, definition, static, backfill)
             return False, known
 
     def explain(self, definition: QueryDefinition) -> str:
@@ -299,14 +312,25 @@ class Service:
         with Engine() as engine:
             return engine.register(definition.text, changelog=definition.changelog).explain()
 
-    def _add(self, name: str, definition: QueryDefinition, static: list[Any]) -> ServedQuery:
+    def _keep(self, running: ServedQuery, definition: QueryDefinition) -> None:
+        """Keep other results of the same query."""
+        if running.kept.definition != definition:
+            running.kept.definition = definition
+            running.store.keep = self._kept_of(definition)
+            self._folder.write(QUERIES, running.name, running.kept.plain())
+
+    def _kept_of(self, definition: QueryDefinition) -> Keep:
+        keep = definition.keep or Keep()
+        return replace(keep, results=self.limits.results if keep.results is None else keep.results)
+
+    def _add(self, name: str, definition: QueryDefinition, static: list[Any], backfill: str | None) -> ServedQuery:
         if len(self.queries) >= self.limits.queries:
             raise TooMany(f"there are {self.limits.queries} queries already: remove one, or raise --max-queries")
-        kept = KeptQuery(definition, created=time.time())
+        kept = KeptQuery(definition, created=time.time(), backfill=backfill)
         self._folder.remove_results(name)
-        running = ServedQuery(name, kept, self._store(name))
+        running = ServedQuery(name, kept, self._store(name, definition))
         with self._undone_after_errors(running):
-            running.query = self._registered(running, definition, kept.generation, static)
+            running.query = self._registered(running, definition, kept.generation, static, backfill)
             self._attach(running)
             self.engine.flush()
             self._folder.write(QUERIES, name, kept.plain())
@@ -323,17 +347,26 @@ class Service:
             self._stores.pop(running.name, None)
             raise
 
-    def _replace(self, running: ServedQuery, definition: QueryDefinition, static: list[Any]) -> None:
-        """Another text at an instant: each element is seen by one of both. Numbers go on."""
+    def _replace(
+        self, running: ServedQuery, definition: QueryDefinition, static: list[Any], backfill: str | None
+    ) -> None:
+        """Another text at an instant: each element is seen by one of both. Numbers go on.
+
+        With `backfill` the new one has seen those of before too: its results over them follow the last one of the present query.
+        """
         kept = running.kept
         # Its kernels may have to be compiled, for which elements need not wait.
         compiled = compile_query(definition.text, changelog=definition.changelog, ask=_asks_nobody)
         prepare([*calls_of(compiled.plan, rewritten=definition.entailment is not None)])
         kept.next = definition
         self._folder.write(QUERIES, running.name, kept.plain())
+        before: Query | None = None
         try:
+            if backfill is not None:
+                # While elements of before come, the present query goes on.
+                before = self._registered(running, definition, kept.generation + 1, static, backfill)
             with self.engine.exclusively():
-                query = self._registered(running, definition, kept.generation + 1, static)
+                query = before or self._registered(running, definition, kept.generation + 1, static)
                 try:
                     self._retire(running)
                 except BaseException:
@@ -343,6 +376,7 @@ class Service:
                     running.sink.close()
                 running.query, running.failure = query, None
                 self._committed(kept, running.store.last)
+                kept.backfill, running.store.keep = backfill, self._kept_of(definition)
                 self._attach(running)
             self.engine.flush()
         finally:
@@ -405,6 +439,13 @@ class Service:
             raise Conflict(f"the query {name!r} does not run: {running.failure}")
         return running.query
 
+    def answer(self, name: str, make: Callable[[Query, int], tuple[bytes, str]]) -> tuple[bytes, str, int]:
+        """The answer that stands, as `make` writes it, its media type, and the number of the last result that led to it."""
+        running, query = self.query(name), self.registered(name)
+        with self.engine.exclusively():
+            body, kind = make(query, self.limits.answer)
+            return body, kind, running.kept.base + query.delivery.count
+
     def query_figures(self, running: ServedQuery) -> dict[str, Any]:
         """The query as JSON."""
         query, kept = running.query, running.kept
@@ -413,6 +454,7 @@ class Service:
             "state": running.state,
             **kept.definition.plain(),
             "generation": kept.generation,
+            "backfill": kept.backfill,
             "created": kept.created,
             "results": running.store.last,
             "first": running.store.first,
@@ -437,7 +479,13 @@ class Service:
         """TooLarge; Forbidden for a query that would open files or connections, before any is opened; QuerySyntaxError."""
         if len(definition.text) > self.limits.query:
             raise TooLarge(f"the text of a query has at most {self.limits.query} characters (--max-query)")
+        if definition.keep is not None and (definition.keep.results or 0) > self.limits.results:
+            raise TooLarge(f"at most {self.limits.results} results of a query are kept (--keep)")
         asked = parse(definition.text)
+        if definition.dialect not in (None, asked.dialect.value):
+            raise UsageError(
+                f"the text is taken for {asked.dialect.value}, by its window clauses, not {definition.dialect}"
+            )
         for pattern, _ in walk(asked.pattern):
             if isinstance(pattern, ServiceClause):
                 self._allowed.url(str(pattern.endpoint))
@@ -453,7 +501,12 @@ class Service:
         ]
 
     def _registered(
-        self, running: ServedQuery, definition: QueryDefinition, generation: int, static: list[Any]
+        self,
+        running: ServedQuery,
+        definition: QueryDefinition,
+        generation: int,
+        static: list[Any],
+        backfill: str | None = None,
     ) -> Query:
         return self.engine.register(
             definition.text,
@@ -462,6 +515,7 @@ class Service:
             entailment=definition.entailment,
             clock=definition.clock,
             name=_key(running.name, generation),
+            backfill=backfill,
         )
 
     def _attach(self, running: ServedQuery) -> None:
@@ -485,8 +539,8 @@ class Service:
         query.write_to(sink)
         sink.flush()
 
-    def _store(self, name: str) -> ResultStore:
-        store = ResultStore(self._folder.results / name, self.limits.results)
+    def _store(self, name: str, definition: QueryDefinition) -> ResultStore:
+        store = ResultStore(self._folder.results / name, self._kept_of(definition))
         self._stores[name] = store
         return store
 
@@ -512,7 +566,7 @@ class Service:
                 self.streams[name].source = SourceThread(name, feed)
 
     def _restore_query(self, name: str, kept: KeptQuery, in_engine: dict[str | None, Query]) -> None:
-        running = ServedQuery(name, kept, self._store(name))
+        running = ServedQuery(name, kept, self._store(name, kept.definition))
         self.queries[name] = running
         if kept.next is not None:
             if _key(name, kept.generation) not in in_engine and _key(name, kept.generation + 1) in in_engine:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
+import csv
 import io
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +19,7 @@ from cqels_py.formats.ntriples import Reading
 from cqels_py.formats.scopes import ELEMENT
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.kernels.text.tokenizer import BY_GRAPH
+from cqels_py.mappings.mapping import TIME, Mapping
 from cqels_py.sources.files import elements_of_document, handling
 from cqels_py.sources.live import MessageColumns
 from cqels_py.sources.messages import MessageDecoder, MessageFormat
@@ -36,6 +40,8 @@ FORMATS = {
 }
 """Formats by media type."""
 _TABLES = ("csv", "tsv")
+_LINE = re.compile(rb"^(?=[^\r\n])", re.MULTILINE)
+"""The beginning of a line that is not empty."""
 
 
 def document_elements(body: bytes, format: str, opening: Opening, *, source: str, arrival: int) -> ElementBatch:
@@ -48,12 +54,14 @@ def document_elements(body: bytes, format: str, opening: Opening, *, source: str
         return _json(body, format, opening, source, arrival)
     if format == "arrow":
         return concatenate_elements(list(_arrow(body, opening, arrival)))
+    if format in _TABLES:
+        body = _timed_lines(body, format, opening, arrival)
     if opening.map is not None:
         if format not in _TABLES:
             raise UsageError(f"the stream <{opening.stream}> has a map, which reads JSON and tables, not {format}")
         from cqels_py.sources.mapped import mapped_chunks
 
-        return concatenate_elements(list(mapped_chunks(format, iter([body]), opening, source)))
+        return concatenate_elements(list(mapped_chunks(format, iter([body]), opening, source, arrival)))
     prepare(calls_to_read(format))
     batches = elements_of_document(
         format,
@@ -112,6 +120,25 @@ def _objects(body: bytes, source: str) -> list[bytes]:
     return [json.dumps(each, ensure_ascii=False).encode() for each in objects]
 
 
+def _timed_lines(body: bytes, format: str, opening: Opening, arrival: int) -> bytes:
+    """A table with a column time: that of its arrival, if it has none."""
+    delimiter = "," if format == "csv" else "\t"
+    body = body.removeprefix(codecs.BOM_UTF8)
+    head, newline, rest = body.partition(b"\n")
+    names = next(csv.reader([head.decode(errors="replace").rstrip("\r")], delimiter=delimiter), [])
+    if not names or not _lacks_time(names, opening):
+        return body
+    before = f"{arrival}{delimiter}".encode()
+    return f"{TIME}{delimiter}".encode() + head + newline + _LINE.sub(before, rest)
+
+
+def _lacks_time(names: Sequence[str], opening: Opening) -> bool:
+    """Have the rows of these columns no time, and nothing else that gives them one?"""
+    if isinstance(opening.map, Mapping):
+        return TIME in opening.map.columns and TIME not in names
+    return TIME not in names and opening.time_predicate is None
+
+
 def _arrow(body: bytes, opening: Opening, arrival: int) -> Iterator[ElementBatch]:
     """An Arrow IPC stream: rows of triples, or those of a map."""
     import pyarrow as pa
@@ -126,8 +153,10 @@ def _arrow(body: bytes, opening: Opening, arrival: int) -> Iterator[ElementBatch
     if opening.map is not None:
         from cqels_py.sources.mapped import mapped_table
 
-        yield from mapped_table(table, opening)
+        if _lacks_time(table.column_names, opening):
+            table = table.append_column("time", pa.array([arrival] * len(table), pa.int64()))
+        yield from mapped_table(table, opening, arrival)
         return
-    if "time" not in table.column_names and opening.time_predicate is None:
+    if _lacks_time(table.column_names, opening):
         table = table.append_column("time", pa.array([arrival] * len(table), pa.int64()))
     yield from table_elements(table, replace(opening), opening.dictionary.next_document() << 40)

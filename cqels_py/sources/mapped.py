@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +25,8 @@ from cqels_py.mappings.elements import MappedElements
 from cqels_py.mappings.frame_map import FrameMap
 from cqels_py.mappings.frames import FrameElements, frame_rows
 from cqels_py.mappings.json_rows import json_rows
-from cqels_py.mappings.mapping import Mapping
-from cqels_py.mappings.rows import Rows
+from cqels_py.mappings.mapping import TIME, Mapping
+from cqels_py.mappings.rows import Rows, with_time
 from cqels_py.mappings.table_rows import delimited_rows, needed_columns, table_rows
 from cqels_py.sources.files import handling
 from cqels_py.sources.protocol import Opening
@@ -59,20 +60,28 @@ def mapped_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
     return _lines(form, chunks, opening, reading, malformed)
 
 
-def mapped_chunks(form: str, chunks: Iterator[bytes], opening: Opening, source: str) -> Iterator[ElementBatch]:
-    """The elements of lines of a format as they come; where a chunk is empty, so is a batch. Errors as of `mapped_file`."""
+def mapped_chunks(
+    form: str, chunks: Iterator[bytes], opening: Opening, source: str, arrival: int | None = None
+) -> Iterator[ElementBatch]:
+    """The elements of lines of a format as they come; where a chunk is empty, so is a batch. Errors as of `mapped_file`.
+
+    `arrival`: the time, in microseconds, of rows whose ?time is unbound.
+    """
     _check(opening, form)
     prepare(calls_to_read(form))
-    return _lines(form, chunks, opening, _reading(source, opening), handling(opening.on_error, opening.report))
+    reading = replace(_reading(source, opening), arrival=arrival)
+    return _lines(form, chunks, opening, reading, handling(opening.on_error, opening.report))
 
 
-def mapped_table(table: Any, opening: Opening) -> Iterator[ElementBatch]:
-    """The elements of an Arrow table, a reader, or anything that exports Arrow's C stream (Polars, pandas, DuckDB)."""
+def mapped_table(table: Any, opening: Opening, arrival: int | None = None) -> Iterator[ElementBatch]:
+    """The elements of an Arrow table, a reader, or anything that exports Arrow's C stream (Polars, pandas, DuckDB). `arrival`: see
+    `mapped_chunks`."""
     if not hasattr(table, "__arrow_c_stream__"):
         raise UsageError(f"a map reads files and tables; {table!r} is not one")
     _check(opening, "arrow")
     prepare(calls_to_read("arrow"))
-    reading, malformed = _reading("the table", opening), handling(opening.on_error, opening.report)
+    reading = replace(_reading("the table", opening), arrival=arrival)
+    malformed = handling(opening.on_error, opening.report)
     if isinstance(opening.map, FrameMap):
         return _frame(batches_of(table), opening, opening.map, reading, malformed)
     return _elements(opening, reading, malformed, table_rows(batches_of(table), *_rows_of(opening, reading, malformed)))
@@ -143,4 +152,6 @@ def _elements(
     opening: Opening, reading: Reading, malformed: Malformed, rows: Iterator[Rows | None]
 ) -> Iterator[ElementBatch]:
     assert isinstance(opening.map, Mapping)
+    if reading.arrival is not None and TIME in opening.map.columns:
+        rows = with_time(rows, reading.arrival, opening.dictionary)
     return MappedElements(opening.map, opening.dictionary, reading, malformed).read(rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -60,7 +61,8 @@ def test_from_submit_to_stop(cqels: Cqels, server: str, tmp_path: Path) -> None:
     assert READINGS in cqels("list", "--streams", *at).out
     assert cqels("pause", "hot", *at).err.startswith("hot is paused")
     assert json.loads(cqels("show", "hot", *at).out)["state"] == "paused"
-    assert "state        paused" in cqels("show", "hot", "--format", "table", *at).out
+    shown = cqels("show", "hot", "--format", "table", *at).out
+    assert "state        paused" in shown and re.search(r"created      20\d\d-\d\d-\d\d \d\d:\d\d:\d\d", shown)
     assert cqels("resume", "hot", *at).status == 0
     assert "readings" in cqels("show", "hot", "--plan", *at).out
     assert cqels("stop", "hot", *at).err == "hot is removed\n"

@@ -75,6 +75,9 @@ def test_every_request(client: Client, tmp_path: Path) -> None:
     assert {float(row["t"]["value"]) for row in rows} == {31, 35}
     assert client.answer("hot", "text/csv").splitlines()[0] == "s,t"
     assert "readings" in client.plan("hot")
+    asked = json.loads(client.ask("SELECT * { GRAPH </queries/hot/windows/1> { ?s ?p ?o } }"))
+    assert len(asked["results"]["bindings"]) == 2
+    assert client.rejects("readings") == []
     assert client.pause("hot")["state"] == "paused"
     assert client.resume("hot")["state"] == client.show("hot")["state"] == "running"
     assert client.stream("readings")["queries"] == ["hot"]
@@ -176,6 +179,37 @@ def test_results_go_on_behind_a_restart(tmp_path: Path) -> None:
         result = next(results)
         assert (result["number"], result["bindings"]["t"]["value"]) == (2, "32")
     client.close()
+
+
+def test_a_task_goes_on_behind_a_restart(tmp_path: Path) -> None:
+    async def follow() -> list[int]:
+        found: list[int] = []
+        with running(tmp_path) as first:
+            address = first.address
+            with Client(address) as client:
+                client.put_stream("readings", READINGS)
+                client.submit("hot", HOT)
+                client.send("readings", reading("a", 31), media_type=N_TRIPLES)
+            other = AsyncClient(address)
+            results = other.tail("hot", 0)
+            found.append((await anext(results))["number"])
+        with running(tmp_path, int(address.rpartition(":")[2])):
+            await other.send("readings", reading("b", 32), media_type=N_TRIPLES)
+            found.append((await anext(results))["number"])
+            await results.aclose()  # type: ignore[attr-defined]
+        await other.aclose()
+        return found
+
+    assert asyncio.run(follow()) == [1, 2]
+
+
+def test_the_environment_names_the_server(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CQELS_SERVER", server)
+    with Client() as client:
+        assert isinstance(client.queries(), list)
+    monkeypatch.setenv("CQELS_SERVER", "nowhere")
+    with pytest.raises(UsageError):
+        Client()
 
 
 def test_a_token(tmp_path: Path) -> None:
