@@ -154,7 +154,8 @@ class Backfill:
         """Open the sources."""
         self._check()
         if isinstance(self._sources, str):
-            self._batches = iter(_read_by(self._beside.streams, self._engine._inputs.logged()))
+            streams = self._beside.streams
+            self._batches = iter(_read_by(streams, self._engine._inputs.logged(streams)))
         else:
             self._batches = iter(self._merged(self._sources))
         self._beside.begin()

@@ -1212,6 +1212,10 @@ class Engine:
     def _run_of(self, query: Query) -> str | None:
         return self._inputs.run_of(query)
 
+    @property
+    def _makes_again(self) -> bool:
+        return self._inputs.makes_again
+
     @undisturbed
     def _subscribed(self, delivery: Delivery) -> None:
         """Deliver results that came meanwhile, and process elements that were pushed."""

@@ -64,6 +64,9 @@ class QueryHost(Protocol):
     def flush(self) -> None: ...
     def _run_of(self, query: Query) -> str | None: ...
 
+    @property
+    def _makes_again(self) -> bool: ...
+
     def update_static(
         self,
         query: Query,
@@ -420,7 +423,8 @@ class Query:
             return Continued()
         kept = self._waiting.kept() or self.recent
         written = kept[0].number - 1 if kept else self.delivery.count
-        return Continued(written if self.restored or written else None, run, self.delivery.count)
+        made = None if self._host._makes_again else self.delivery.count
+        return Continued(written if self.restored or written else None, run, made)
 
     def backlog(self, most: int | None) -> Backlog | None:
         """For a sink that so many bytes of results may wait for; None: it is waited for."""

@@ -18,7 +18,7 @@ class Continued:
 
     written: int | None = None
     run: str | None = None
-    made: int = 0
+    made: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)

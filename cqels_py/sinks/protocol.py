@@ -39,7 +39,7 @@ class SinkOpening:
     may be equal. `changelog`: results of both signs, whose sum is the answer. `report` is called with results that the other side
     refuses. `name`: that of the query, if it has one. `written`: the number of results before the first one that follows, of a run
     that continues; None: the run is a new one. `run`: with a checkpoint, an id that the run keeps when it is started again; the
-    results up to number `made` exist already then.
+    results up to number `made` exist already then (None: more of them will, which an earlier process has made).
     """
 
     dictionary: Dictionary
@@ -52,7 +52,7 @@ class SinkOpening:
     name: str | None = None
     written: int | None = None
     run: str | None = None
-    made: int = 0
+    made: int | None = 0
 
     def held(self, number: int | None, run: str | None, shown: str) -> int | None:
         """The number of results that a sink has already, which are not to be written again. None: the sink begins anew.
@@ -74,7 +74,7 @@ class SinkOpening:
                 f"{shown} has the results up to number {number:,} only, and the checkpoint has none before number "
                 f"{(self.written or 0) + 1:,} any more: restore the sink, or name a new folder for the checkpoint"
             )
-        if number > self.made:
+        if self.made is not None and number > self.made:
             raise UsageError(
                 f"{shown} has results up to number {number:,}, and the checkpoint leads to number {self.made:,} only: it is an "
                 "older copy. Use the newer one, or name a new folder for the checkpoint"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cqels_py.connections.location import Location
+from cqels_py.engine.durable.file_marks import FileMark
 from cqels_py.errors import UsageError
 from cqels_py.sources.partitions import position_behind
 from cqels_py.sources.time_merge import Place
@@ -22,7 +23,8 @@ class FilesRead:
     `last`: those of the last run, as [stream, file, bytes]; `documents`: the last number of a document before it. `running`: it has
     not come to the ends of its sources. `live`: its sources that are no files, by stream; `places`: of those that can begin at a
     position, where that is and how many elements behind it have been taken in, by "stream source". `malformed`: how many pieces of
-    each file have been left out, by "stream file".
+    each file have been left out, by "stream file". `marks`: how the files were when a run over them began last, by "stream file".
+    `unlogged`: elements of the last run are not in the log, so it has to be called again for what came of them.
     """
 
     positions: dict[str, int] = field(default_factory=dict)
@@ -32,30 +34,67 @@ class FilesRead:
     live: dict[str, str] = field(default_factory=dict)
     places: dict[str, list[Any]] = field(default_factory=dict)
     malformed: dict[str, int] = field(default_factory=dict)
+    marks: dict[str, list[Any]] = field(default_factory=dict)
+    unlogged: bool = False
 
     def begun(self, sources: Mapping[str, object], documents: int) -> dict[str, Any]:
-        """A run of these sources. UsageError for a file that has become shorter since it was begun."""
+        """A run of these sources. UsageError for a file that is no longer as it was when its elements were taken in."""
         found = {iri: path for iri, given in sources.items() if (path := _file(given)) is not None}
-        files = [[iri, str(path), path.stat().st_size] for iri, path in found.items()]
-        for iri, name, size in files:
-            if any(known[:2] == [iri, name] and size < known[2] for known in self.last):
-                raise UsageError(
-                    f"{name} has become shorter since {self.positions.get(f'{iri} {name}', 0)} elements of it were taken in: it is "
-                    "another file; give it another name"
-                )
+        self._check_gone({iri: given for iri, given in sources.items() if iri not in found})
+        marks = {f"{iri} {path}": list(self._mark(iri, path)) for iri, path in found.items()}
+        files = [[iri, str(path), marks[f"{iri} {path}"][0]] for iri, path in found.items()]
         same = [each[:2] for each in files] == [each[:2] for each in self.last]
         live = {iri: f"{iri} {_shown(given)}" for iri, given in sources.items() if iri not in found}
-        return {"files": files, "documents": self.documents if same else documents, "live": live}
+        return {"files": files, "documents": self.documents if same else documents, "live": live, "marks": marks}
+
+    def _mark(self, stream: str, path: Path) -> FileMark:
+        """The mark of a stream's file. UsageError if it has changed."""
+        known, taken = self._known(stream, path)
+        if known is not None:
+            if path.stat().st_size < known.size:
+                raise UsageError(
+                    f"{path} has become shorter since {taken} elements of it were taken in: it is another file; give it another name"
+                )
+            if not known.is_beginning_of(path):
+                raise UsageError(
+                    f"{path} has changed since {taken} elements of it were taken in, and the run cannot go on behind them: restore "
+                    "it, or give it another name"
+                )
+        return FileMark.of(path, known)
+
+    def _known(self, stream: str, path: Path) -> tuple[FileMark | None, int]:
+        """The mark of a file of which elements have been taken in, and how many."""
+        key = f"{stream} {path}"
+        taken = self.positions.get(key, 0)
+        if not taken:
+            return None, 0
+        if key in self.marks:
+            return FileMark(*self.marks[key]), taken
+        # Checkpoints of earlier versions have the sizes alone.
+        size = next((size for *names, size in self.last if names == [stream, str(path)]), 0)
+        return FileMark.of(path)._replace(size=size) if path.stat().st_size < size else None, taken
+
+    def _check_gone(self, sources: Mapping[str, object]) -> None:
+        """UsageError for a file that is missing."""
+        for iri, given in sources.items():
+            if isinstance(given, str | Path) and not Path(str(given).removeprefix("file://")).exists():
+                key = f"{iri} {_path(given)}"
+                if taken := self.positions.get(key, 0):
+                    raise UsageError(
+                        f"{given} is missing, and the run has to go on behind the {taken} elements of it that were taken in: put it "
+                        "back"
+                    )
 
     def begin(self, run: Mapping[str, Any]) -> None:
         """The run begins."""
         self.last, self.documents, self.running = run["files"], run["documents"], True
-        # Logs of earlier versions do not have it.
+        # Logs of earlier versions do not have them.
         self.live = run.get("live", {})
+        self.marks |= run.get("marks", {})
 
     def end(self) -> None:
         """The run has come to the ends of its sources."""
-        self.running = False
+        self.running = self.unlogged = False
 
     def taken(self, stream: str) -> int:
         """How many elements of the stream's file have been taken in, or behind its source's position."""
@@ -116,5 +155,9 @@ def _file(source: object) -> Path | None:
     """The file that can be read again, if the source is one."""
     if not isinstance(source, str | Path):
         return None
-    path: Path = Path(str(source).removeprefix("file://"))
-    return path.absolute() if path.is_file() else None
+    path = _path(source)
+    return path if path.is_file() else None
+
+
+def _path(source: str | Path) -> Path:
+    return Path(str(source).removeprefix("file://")).absolute()

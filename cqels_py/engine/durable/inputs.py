@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,8 @@ class Inputs:
     keeps = False
     expects_run = False
     """Is a run to be called, such as that which an earlier process was in? Until then time does not follow the clock."""
+    makes_again = False
+    """Are results to come again, when files are read again, which an earlier process has delivered?"""
 
     def begin(self) -> None:
         """Called once, when the engine is complete."""
@@ -93,8 +95,11 @@ class Inputs:
     def backfilled(self, batch: ElementBatch) -> None:
         """Elements of before for the query that is joining."""
 
-    def logged(self) -> Iterator[ElementBatch]:
-        """The elements that the log still has, as they were taken in. UsageError for an engine without a log."""
+    def logged(self, streams: Sequence[int]) -> Iterator[ElementBatch]:
+        """The elements that the log still has, as they were taken in, for a reader of the streams with these numbers.
+
+        UsageError for an engine without a log, and if some of these streams are not in the log, as they come from files.
+        """
         raise UsageError(
             'backfill="log" needs an engine with a log: make it with checkpoint=, a folder, or name sources'
         )

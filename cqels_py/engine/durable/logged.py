@@ -6,7 +6,8 @@
     state of all queries ─────── snapshot ─┘
 
 The log has all that the runner takes in, step by step, so that a replay makes the same steps: the same results, in the same order,
-with the same numbers. Results are handed out, and calls return, when the log is durable up to there.
+with the same numbers. Results are handed out, and calls return, when the log is durable up to there. Elements of files need not be
+in it, see unlogged.py.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from __future__ import annotations
 import json
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -36,13 +37,14 @@ from cqels_py.engine.durable.companion import Companion
 from cqels_py.engine.durable.durable_state import DurableState
 from cqels_py.engine.durable.inputs import Fed, Inputs
 from cqels_py.engine.durable.joining import Joining
-from cqels_py.engine.durable.records import HEAD, STEPS, Kind, elements_behind, with_plain, with_terms
+from cqels_py.engine.durable.records import BEFORE_RUN, HEAD, STEPS, Kind, elements_behind, with_plain, with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.restoring import Restoring
 from cqels_py.engine.durable.saved_state import COMPANION, HEADER, copied, state_of
+from cqels_py.engine.durable.unlogged import MOST_APART, Unlogged, comes_again, is_followed_by_files, pays
 from cqels_py.engine.query import Query
 from cqels_py.engine.rejects import Record
-from cqels_py.errors import UnsupportedQuery, UsageError
+from cqels_py.errors import DataError, UnsupportedQuery, UsageError
 from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.state.named_values import NamedValues
 
@@ -66,19 +68,26 @@ _MANY = 1 << 18
 class LoggedInputs(Inputs):
     """Logs the inputs of an engine in a folder, after `begin` has given the engine, a new one, the state that the folder has.
 
-    `options`: those of the engine that decide results; UsageError if the folder has others. StorageError for a folder that cannot be
-    written or read.
+    `options`: those of the engine that decide results; UsageError if the folder has others. `clock`: seconds, by which snapshots are
+    apart. StorageError for a folder that cannot be written or read.
     """
 
     keeps = True
 
     def __init__(
-        self, engine: Engine, folder: Path, durable: str, options: Mapping[str, object], companion: Companion | None
+        self,
+        engine: Engine,
+        folder: Path,
+        durable: str,
+        options: Mapping[str, object],
+        companion: Companion | None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if durable not in (SYNC, BATCH, OFF):
             raise UsageError(f"durable is {SYNC!r}, {BATCH!r} or {OFF!r}, not {durable!r}")
         self._engine = engine
         self._folder = folder
+        self.clock = clock
         self._waits = durable != OFF
         self._many_unsynced = _MANY if self._waits else 16 * _MANY
         self._options = json.dumps({**options, **({} if companion is None else companion.identity)})
@@ -98,7 +107,9 @@ class LoggedInputs(Inputs):
         self._snapshots = Snapshots(LocalStore(folder))
         self._number = self._snapshot_bytes = 0
         self._saving, self._syncing = Background("cqels snapshot"), Background("cqels log")
-        self._saved_at = time.monotonic()
+        self._saved_at = clock()
+        self._unlogged = Unlogged()
+        self._in_run = False
         weakref.finalize(engine, self._resources.close)
 
     def begin(self) -> None:
@@ -113,6 +124,7 @@ class LoggedInputs(Inputs):
         runner.max_state = most
         self._replaying = False
         self.expects_run = self._state.files.running
+        self.makes_again = self.expects_run and self._state.files.unlogged
 
     # --- inputs -------------------------------------------------------------------------------------------------------
 
@@ -146,14 +158,31 @@ class LoggedInputs(Inputs):
         # Blank nodes of files that are opened again are those of the first time.
         dictionary.number_documents_after(run["documents"])
         self._engine._reports.known = self._state.files.known_malformed()
+        self._leave_out(run)
+        self._in_run = True
         try:
             yield
+            self.makes_again = False
             self._append(Kind.RAN, b"")
             self._state.files.end()
+        except DataError:
+            # As far as an earlier process has come.
+            self.makes_again = False
+            raise
         finally:
+            self._in_run = False
+            self._unlogged.end()
             self._left = {}
             self._engine._reports.known = {}
             dictionary.number_documents_after(max(before, dictionary.documents))
+
+    def _leave_out(self, run: Mapping[str, Any]) -> None:
+        """Leave elements of the files of a run out of the log, if they have more bytes than a snapshot would."""
+        worth = pays(sum(size for _, _, size in run["files"]), self._snapshot_bytes)
+        # By the clock time goes on between elements, and a query that is joining is in no snapshot.
+        if worth and not self._engine._clocks.followed and self._joining is None:
+            numbers = map(self._engine._registry.streams.number, (iri for iri, _, _ in run["files"]))
+            self._unlogged.begin(numbers, alone=not run["live"])
 
     def unread(self, batch: ElementBatch) -> ElementBatch:
         if not any(self._left.values()):
@@ -177,7 +206,9 @@ class LoggedInputs(Inputs):
             self._state.files.places |= news
 
     def elements(self, batch: ElementBatch, *, read: bool, once: Once | None = None, fed: Fed | None = None) -> None:
-        if not self._replaying:
+        if read and self._unlogged.has(batch):
+            self._take_unlogged(batch)
+        elif not self._replaying:
             content = pack_elements(batch, self._engine.dictionary)
             if once is not None:
                 self._append(Kind.ONCE, *with_plain(asdict(once)), *content)
@@ -189,6 +220,24 @@ class LoggedInputs(Inputs):
                 self._state.count_read(batch, self._engine._registry.all_streams)
             if self._log.unsynced >= self._many_unsynced and not self._syncing.busy:
                 self._syncing.start(self._sync_ahead)
+
+    def _take_unlogged(self, batch: ElementBatch) -> None:
+        """These elements are taken in from files, in which they are found again."""
+        self._log_followed()
+        self._decide()
+        if self._unlogged.removed:
+            # When that was is nowhere else.
+            self._save_unlogged()
+            self._unlogged.on = True
+        if self._unlogged.told != self._number:
+            streams = [self._engine._registry.all_streams[number] for number in sorted(self._unlogged.streams)]
+            self._log.append(Kind.UNLOGGED, self._head(), json.dumps(streams).encode())
+            self._unlogged.told = self._number
+            self._state.files.unlogged = True
+        self._forget_recent()
+        self._unlogged.steps += 1
+        self._state.steps += 1
+        self._state.count_read(batch, self._engine._registry.all_streams)
 
     def declared(self, stream: str, lateness: int, clock: str) -> None:
         self._append(Kind.DECLARE, json.dumps([stream, lateness, clock]).encode())
@@ -217,8 +266,10 @@ class LoggedInputs(Inputs):
 
     def left_out(self, record: Record) -> None:
         # Not by `_append`: it comes in the middle of reading, and decides about no step.
-        head = HEAD.pack(*self._state.scopes, self._state.now)
-        self._log.append(Kind.LEFT_OUT, head, json.dumps(record).encode())
+        if self._unlogged.on or self._unlogged.any:
+            self._unlogged.steps += 1
+        else:
+            self._log.append(Kind.LEFT_OUT, self._head(), json.dumps(record).encode())
         self._state.count_left_out(record)
 
     def refused(self, query: Query, record: Record) -> bool:
@@ -227,8 +278,7 @@ class LoggedInputs(Inputs):
         if not self._state.add_refused(key, record):
             return False
         # As of input that is left out, the numbers of its head decide nothing. The sink commits the result after this.
-        head = HEAD.pack(*self._state.scopes, self._state.now)
-        self._log.append(Kind.REFUSED, head, json.dumps([key, record]).encode())
+        self._log.append(Kind.REFUSED, self._head(), json.dumps([key, record]).encode())
         self.sync()
         return True
 
@@ -253,14 +303,20 @@ class LoggedInputs(Inputs):
     def backfilled(self, batch: ElementBatch) -> None:
         self._append(Kind.BACKFILL, *pack_elements(batch, self._engine.dictionary))
 
-    def logged(self) -> Iterator[ElementBatch]:
+    def logged(self, streams: Sequence[int]) -> Iterator[ElementBatch]:
         """Up to the query that is joining."""
+        names = [self._engine._registry.all_streams[number] for number in streams]
         self._reported(self._saving.wait)
         for number in log.numbers(self._folder):
             for place, record in enumerate(log.look(self._folder, number)):
                 if (number, place) >= self._log_had:
                     return
                 content = memoryview(record.content)[HEAD.size :]
+                if record.kind == Kind.UNLOGGED and (of_files := set(json.loads(bytes(content))) & set(names)):
+                    raise UsageError(
+                        f'backfill="log": the log does not have the elements of <{">, <".join(sorted(of_files))}>, which were read '
+                        "from files: name these as the sources of backfill="
+                    )
                 if record.kind in (Kind.ONCE, Kind.FED):
                     yield unpack_elements(elements_behind(content), self._engine.dictionary)
                 elif record.kind in (Kind.ELEMENTS, Kind.READ):
@@ -282,7 +338,11 @@ class LoggedInputs(Inputs):
 
     def unregistered(self, query: Query) -> None:
         registration = self._state.registrations[query]
-        self._append(Kind.UNREGISTER, registration.key.encode())
+        if self._unlogged.any:
+            # Perhaps in the middle of a step: the next one comes behind a snapshot.
+            self._unlogged.removed = True
+        else:
+            self._append(Kind.UNREGISTER, registration.key.encode())
         self._state.remove(query)
 
     def connected(self, query: Query, stream: str) -> None:
@@ -314,14 +374,31 @@ class LoggedInputs(Inputs):
         if not self._replaying:
             # A query may be removed in the middle of a step, and by any thread.
             if kind != Kind.UNREGISTER:
+                self._check_run(kind)
                 self._log_followed()
                 self._decide()
-            self._log.append(kind, HEAD.pack(*self._state.scopes, self._state.now), *content)
-            if self._recent:
-                self._recent = False
-                for query in self._state.registrations:
-                    query.recent = []
+                self._save_unlogged()
+            self._log.append(kind, self._head(), *content)
+            self._forget_recent()
         self._state.steps += kind in STEPS
+
+    def _head(self) -> bytes:
+        return HEAD.pack(*self._state.scopes, self._state.now)
+
+    def _forget_recent(self) -> None:
+        if self._recent:
+            self._recent = False
+            for query in self._state.registrations:
+                query.recent = []
+
+    def _check_run(self, kind: Kind) -> None:
+        """UsageError for input before the run in which an earlier process was, whose results would get numbers of others."""
+        if self.makes_again and not self._in_run and kind not in BEFORE_RUN:
+            files = ", ".join(name for _, name, _ in self._state.files.last)
+            raise UsageError(
+                f"the earlier process was reading {files}, and had results of more than this engine has: call run() with the same "
+                "sources first, which makes them again"
+            )
 
     def _log_followed(self) -> None:
         """Log how far time has followed the clock since the last record."""
@@ -340,14 +417,16 @@ class LoggedInputs(Inputs):
         self._state.now = clocks.wall.hold() if clocks.followed else 0
 
     def _is_due(self) -> bool:
-        """Does the log outweigh the state, and is the last snapshot long ago, or the log far too long?"""
-        most = max(LEAST, self._snapshot_bytes)
+        """Does the log outweigh the state, and is the last snapshot long ago, or the log far too long? Or is it very long ago, and
+        the log does not have everything?
+        """
+        most, passed = max(LEAST, self._snapshot_bytes), self.clock() - self._saved_at
+        outweighs = self._log.size > most and (passed >= APART or self._log.size > LONGEST * most)
         return (
-            self._log.size > most
+            (outweighs or (self._unlogged.any and passed >= MOST_APART))
             # What a query has that is joining is in no snapshot.
             and self._joining is None
             and not self._saving.busy
-            and (time.monotonic() - self._saved_at >= APART or self._log.size > LONGEST * most)
             # Nor are results that wait for a sink, or that it could lose.
             and all(query.delivery.commit_if_settled() for query in self._engine.queries)
         )
@@ -372,6 +451,21 @@ class LoggedInputs(Inputs):
             self._begin_snapshot()
         self._saving.wait()
 
+    def _save_unlogged(self) -> None:
+        """Save the state, if it depends on elements that are not logged: what is logged next comes behind these."""
+        if not self._unlogged.any:
+            return
+        # A snapshot that is being saved may have them.
+        self._reported(self._saving.wait)
+        if self._unlogged.any:
+            for query in self._engine.queries:
+                query.delivery.commit()
+            if not self.makes_again:
+                self._state.files.unlogged = False
+            self._begin_snapshot()
+            self._saving.wait()
+        self._unlogged.pause()
+
     def _reported(self, end: Callable[[], None]) -> None:
         """Report that an earlier snapshot has failed: the one before it counts, and the log since that one."""
         try:
@@ -387,16 +481,19 @@ class LoggedInputs(Inputs):
         state = copied(self._current())
         self._sync()
         self._log.begin(number)
-        self._number, self._saved_at = number, time.monotonic()
+        self._number, self._saved_at = number, self.clock()
         # All sinks have the results of before.
         self._state.refused.clear()
-        self._saving.start(partial(self._save, number, state))
+        self._unlogged.removed = False
+        self._unlogged.go_on()
+        self._saving.start(partial(self._save, number, state, self._unlogged.steps))
 
     def _current(self) -> dict[str, NamedValues]:
         return state_of(self._engine, self._state, self._options, self._companion)
 
-    def _save(self, number: int, state: Mapping[str, NamedValues]) -> None:
+    def _save(self, number: int, state: Mapping[str, NamedValues], unlogged: int = 0) -> None:
         self._snapshot_bytes = self._snapshots.save(state, number)
+        self._unlogged.saved = unlogged
         oldest = min(self._snapshots.numbers())
         for each in log.numbers(self._folder):
             if each < oldest:
@@ -432,6 +529,11 @@ class LoggedInputs(Inputs):
             place = len(records)
             for record in records:
                 restoring.replay(record)
+            if is_followed_by_files(records) and number != numbers[-1]:
+                # The snapshot that has what came from files is not there.
+                self._drop_logs([later for later in numbers if later > number])
+                self._number = number
+                break
         given_up = restoring.end()
         if numbers:
             self._log.resume(self._number, place)
@@ -443,6 +545,19 @@ class LoggedInputs(Inputs):
         for query in self._engine.queries:
             query.keep_recent()
             query.restored = self._recent = True
+
+    def _drop_logs(self, numbers: Sequence[int]) -> None:
+        """Remove logs behind a snapshot that cannot be read, or was not completed: then nothing of them has been answered.
+
+        StorageError if there is something in them that does not come again with the files.
+        """
+        for number in reversed(numbers):
+            if self._snapshots.damaged and not comes_again(log.look(self._folder, number)):
+                raise StorageError(
+                    f"{self._folder}: {'; '.join(self._snapshots.damaged)}. Inputs since then follow elements that are in no log, "
+                    "as they were read from files; a copy of the folder from before (cqels checkpoint copy) can be used instead"
+                )
+            log.remove(self._folder, number)
 
     def _check_options(self, found: Mapping[str, object]) -> None:
         mine = json.loads(self._options)

@@ -44,6 +44,7 @@ class Kind(IntEnum):
     JOINING = 19
     GIVEN_UP = 20
     REFUSED = 24
+    UNLOGGED = 25
     ONCE = 32
     DECLARE = 33
     FED = 34
@@ -66,6 +67,25 @@ STEPS = (
     Kind.JOINED,
 )
 """Those behind which queries share no scans with earlier ones: steps of the runner, and a query that joins."""
+
+
+BEFORE_RUN = (
+    Kind.RUN,
+    Kind.PLACES,
+    Kind.WAITING,
+    Kind.REGISTER,
+    Kind.UNREGISTER,
+    Kind.CONNECT,
+    Kind.DECLARE,
+    Kind.JOIN,
+    Kind.JOINING,
+    Kind.BACKFILL,
+    Kind.JOINED,
+    Kind.GIVEN_UP,
+    Kind.LEFT_OUT,
+    Kind.REFUSED,
+)
+"""Those that make no results of queries which are there already, or the same as without them."""
 
 
 def with_terms(given: Mapping[str, Any], data: StaticData, dictionary: Dictionary) -> list[Block]:

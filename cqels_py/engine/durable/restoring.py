@@ -140,6 +140,8 @@ class Restoring:
                 durable.files.places |= json.loads(bytes(content))
             case Kind.RAN:
                 durable.files.end()
+            case Kind.UNLOGGED:
+                durable.files.unlogged = True
             case Kind.ELEMENTS | Kind.READ:
                 batch = unpack_elements(content, engine.dictionary)
                 if kind == Kind.READ:
