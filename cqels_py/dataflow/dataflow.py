@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -13,10 +13,11 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.build_operator import make_output
 from cqels_py.dataflow.builder import DataflowBuilder
 from cqels_py.dataflow.counted_join import CountedJoinScan
-from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, OperatorNode, sources_below
+from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, DeltaSource, OperatorNode, sources_below
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.match_scan import MatchScan
+from cqels_py.dataflow.moving import Move, can_move
 from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.saved_state import DataflowState, load, save, stateful_parts
@@ -102,16 +103,7 @@ class Dataflow:
         )
         self._shares = not alone
         self.root = self._builder().build(query.root)
-        below = list(sources_below(self.root))
-        self._operators = [source for source in below if isinstance(source, OperatorNode)]
-        self._scans = [
-            source
-            for source in below
-            if isinstance(source, Scan | MatchScan | EventRowsScan | CountedJoinScan | StateScan)
-        ]
-        self._partitions = [scan.partition for scan in self._scans if isinstance(scan, PartitionedScan)]
-        self._constants = [source for source in below if isinstance(source, Constant)]
-        self._changelog_inputs = [source for source in below if isinstance(source, ChangelogInput)]
+        self._know_sources()
         self._keep_to(self._cell)
         self._ticks: Ticks | None = None
         self._is_monotone = is_monotone(query.root) and not self._changelog_inputs
@@ -122,7 +114,21 @@ class Dataflow:
         self._detached = False
         self._program: StepProgram | None = None
         self._without_program = False
+        self._origin: Hashable = None
         self.reader = self.shared_scans.attach(self._scans)
+
+    def _know_sources(self) -> None:
+        """The sources at and below the root."""
+        below = list(sources_below(self.root))
+        self._operators = [source for source in below if isinstance(source, OperatorNode)]
+        self._scans = [
+            source
+            for source in below
+            if isinstance(source, Scan | MatchScan | EventRowsScan | CountedJoinScan | StateScan)
+        ]
+        self._partitions = [scan.partition for scan in self._scans if isinstance(scan, PartitionedScan)]
+        self._constants = [source for source in below if isinstance(source, Constant)]
+        self._changelog_inputs = [source for source in below if isinstance(source, ChangelogInput)]
 
     def _builder(self) -> DataflowBuilder:
         return DataflowBuilder(
@@ -213,6 +219,36 @@ class Dataflow:
     def has_ticked(self) -> bool:
         """Has there been a tick yet?"""
         return self._ticked
+
+    @property
+    def can_move(self) -> bool:
+        """May it take part in the steps of scans on which time began earlier? See `moving`."""
+        return not (self._every_tick or self._cell) and self.shared_scans.can_move and can_move(self._below())
+
+    @property
+    def origin(self) -> Hashable:
+        """On one scans, the windows of dataflows with equal origins have seen the same elements."""
+        return self.shared_scans.origin if self._origin is None else self._origin
+
+    def _below(self) -> list[DeltaSource]:
+        return [*self._operators, *self._scans, *self._constants, *self._changelog_inputs]
+
+    def move(self, move: Move) -> None:
+        """From now on take part in the steps of the scans to which the sources are moved. Between two steps, after the first tick.
+
+        Nothing takes part in steps of the former scans any more.
+        """
+        self._origin = self.origin
+        self.settle_counts()
+        self._program, self._without_program = None, False
+        root, self.root = self.root, move.moved(self.root)
+        self.root.acquire()
+        root.release()
+        self._know_sources()
+        self.shared_scans = move.scans
+        self.reader = self.shared_scans.attach(self._scans)
+        self.shared_scans.readers.park(self.reader)
+        self.shared_scans.readers.resume(self.reader)
 
     def changes(self, routed: RoutedBatch) -> Iterator[Delta]:
         """As `process`, but for the changes of the answer themselves instead of results."""
@@ -345,6 +381,7 @@ class Dataflow:
             raise UsageError("a state is restored before the first element")
         if load(self.plan, self._parts(), state):
             self._begin()
+        self.shared_scans.restored()
         self.shared_scans.readers.resume(self.reader)
 
     def _parts(self) -> dict[str, object]:

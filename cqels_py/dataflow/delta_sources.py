@@ -104,6 +104,14 @@ class OperatorNode(SharedSource):
             return made
         return copy(made)
 
+    def read_instead(self, inputs: Sequence[DeltaSource]) -> None:
+        """Read these from now on, which have the same changes."""
+        former, self.inputs = self.inputs, tuple(inputs)
+        for each in self.inputs:
+            each.acquire()
+        for each in former:
+            each.release()
+
     def clear(self) -> None:
         """The step has ended."""
         self._ticks, self._made = None, ()

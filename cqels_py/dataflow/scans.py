@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -98,6 +98,11 @@ class Scan(SharedSource):
     def next_timer(self) -> Timer:
         """When the window next changes though nothing arrives."""
         raise NotImplementedError
+
+    def move(self, shared_scans: SharedScans, key: Hashable) -> None:
+        """See `SharedSource`; the router there matches its pattern."""
+        self.pattern = shared_scans.router.add((self.node.pattern, self.stream))
+        super().move(shared_scans, key)
 
     def keep_to(self, cell: Sequence[Condition]) -> None:
         """Take in only mappings that belong to this part of a divided state."""

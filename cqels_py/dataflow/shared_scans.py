@@ -1,6 +1,7 @@
 """Work that queries over the same streams and windows share: the clock, the arrivals, matching, and equal sub-plans.
 
 Queries that were registered with nothing processed in between, and whose windows change at the same instants, share their scans.
+Those of later ones move to the scans of earlier ones after their first tick (`dataflow/moving.py`).
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class SharedScans:
     """One clock, one router and the sub-plans of the queries that are attached.
 
     `shared_subplans`: the sources that more than one query may read, by their fingerprint. `caches`: of the current step.
-    `foreseeing`: those who see the elements of a step before the clock does.
+    `foreseeing`: those who see the elements of a step before the clock does. `key`: scans of equal keys have equal windows over the
+    same streams; None: nobody else joins them.
     """
 
     def __init__(
@@ -66,7 +68,11 @@ class SharedScans:
         *,
         every_boundary: bool,
         timers: EventTimers | None = None,
+        key: Hashable = None,
     ) -> None:
+        self.key = key
+        self.origin: Hashable = (0,) * streams
+        """Which elements the windows have seen: of scans with equal keys that move together, those with equal origins the same."""
         self.clock = TickClock(windows, streams, every_boundary=every_boundary, timers=timers)
         self._counter = ArrivalCounter(streams)
         self.router = Router(dictionary)
@@ -128,10 +134,35 @@ class SharedScans:
 
     def attach(self, scans: Iterable[ReadableScan]) -> ScanReader:
         """A query reads these scans, before the first step."""
+        if self.single_reader:
+            # A single reader needs no timers.
+            for only in self.readers:
+                self.readers.resume(only)
         reader = self.readers.attach(scans)
         self.single_reader = len(self.readers) == 1
         self._only = (reader,) if self.single_reader else ()
         return reader
+
+    # --- moving to the scans of earlier queries ---------------------------------------------------------------------
+
+    @property
+    def can_move(self) -> bool:
+        """Does nothing depend on when the first element came? Then what is on these scans may move to others of the same key."""
+        return self.key is not None and not self.foreseeing and not self._counts_steps and self.clock.can_merge
+
+    def number_as(self, others: SharedScans) -> None:
+        """Before the first step: elements get the numbers that they have for scans of the same key."""
+        self.clock.number_as(others.clock)
+        self._counter.number_as(others._counter)
+        self.origin = tuple(self._counter.elements)
+
+    def restored(self) -> None:
+        """The windows have contents of before, which no others are known to have."""
+        self.origin = object()
+
+    def stands_with(self, others: SharedScans) -> bool:
+        """Would a step of these scans be one of the others?"""
+        return self.clock.stands_with(others.clock) and self._counter.stands_with(others._counter)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -233,6 +264,12 @@ class SharedSource:
         self.readers = 0
         self.key: Hashable = None
 
+    def move(self, shared_scans: SharedScans, key: Hashable) -> None:
+        """From now on it is on these scans, where queries find it by this key; None: by none."""
+        self._shared_scans, self.key = shared_scans, key
+        if key is not None:
+            shared_scans.shared_subplans[key] = self
+
     def acquire(self) -> None:
         """Add a reader."""
         self.readers += 1
@@ -278,7 +315,8 @@ class SharedScansPool:
         every_boundary = every_boundary and any(not each.bounds.eager and each.bounds.of_time for each in windows)
         key = (tuple(windows), tuple(streams), every_boundary, apart)
         if alone or key not in self._open:
-            made = SharedScans(windows, len(streams), dictionary, every_boundary=every_boundary, timers=timers)
+            own = None if alone else key
+            made = SharedScans(windows, len(streams), dictionary, every_boundary=every_boundary, timers=timers, key=own)
             if alone:
                 return made
             self._open[key] = made

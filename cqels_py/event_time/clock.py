@@ -323,6 +323,21 @@ class TickClock(StateRecord):
         """Are all ticks arrivals, or a fixed time after one?"""
         return self._plain
 
+    @property
+    def can_merge(self) -> bool:
+        """May a clock that began earlier take its place? Not where its own first element decides what is told."""
+        return self.timers is None and not self._sessions and not self._every_boundary
+
+    def number_as(self, other: TickClock) -> None:
+        """Before the first element: the next one has the number that it has for a clock of the same streams."""
+        assert not self._started
+        self._counts[:] = other._counts
+
+    def stands_with(self, other: TickClock) -> bool:
+        """Have both had a tick, and stand at the same instant and the same elements?"""
+        at, others = (self._ticked, self._now, self.through), (other._ticked, other._now, other.through)
+        return self._ticked and at == others and bool((self._counts == other._counts).all())
+
     def told_before(self, time: int) -> int:
         """The instant through whose end all is told where the next element has this time."""
         return max(time - 1, self._through)

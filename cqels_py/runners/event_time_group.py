@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import TypeAlias, cast
 
@@ -60,6 +60,8 @@ class EventTimeGroup:
         self._waiting = WaitingElements({})
         self._spans: Spans | None = None
         self._alone: QueriesOnScans | None = None
+        # Those that wait for their first tick, each with earlier ones to whose scans they move then.
+        self._newcomers: list[tuple[QueriesOnScans, QueriesOnScans]] = []
         self._order: list[int] = []
 
     def set_queries(self, queries: list[RunningQuery], *, may_wait: bool) -> None:
@@ -74,9 +76,36 @@ class EventTimeGroup:
         self._on_scans = [QueriesOnScans(each) for each in by_scans.values()]
         scans = [query.dataflow.shared_scans for query in queries]
         self._spans = Spans(scans) if any(each.least_delay is not None for each in scans) else None
+        self._know_alone()
+        self._newcomers = [] if self._spans is not None else self._numbered_newcomers()
+        self._waiting = WaitingElements(_bounds_of(queries) if may_wait and self._spans is None else {})
+
+    def _know_alone(self) -> None:
         # No others are fed, and windows whose elements wait have no programs.
         self._alone = self._on_scans[0] if len(self._on_scans) == 1 and self._spans is None else None
-        self._waiting = WaitingElements(_bounds_of(queries) if may_wait and self._spans is None else {})
+
+    def _numbered_newcomers(self) -> list[tuple[QueriesOnScans, QueriesOnScans]]:
+        first: dict[Hashable, QueriesOnScans] = {}
+        found = []
+        for queries in self._on_scans:
+            if queries.key is None:
+                continue
+            earlier = first.setdefault(queries.key, queries)
+            if earlier is not queries and queries.can_move:
+                queries.number_as(earlier)
+                found.append((queries, earlier))
+        return found
+
+    def _join_newcomers(self) -> None:
+        """Those that have had their first tick take part in the steps of others from now on."""
+        waiting = []
+        for queries, earlier in self._newcomers:
+            if not queries.has_ticked:
+                waiting.append((queries, earlier))
+            elif queries.join(earlier):
+                self._on_scans.remove(queries)
+        self._newcomers = waiting
+        self._know_alone()
 
     @property
     def follows_clock(self) -> bool:
@@ -303,6 +332,8 @@ class EventTimeGroup:
         for queries in self._on_scans:
             self._counters.results += queries.finish(elements)
             elements = queries.feed_into(elements)
+        if self._newcomers:
+            self._join_newcomers()
         told = self._now
         if told is not None:
             self._watermark.advance(told + 1)
@@ -344,12 +375,16 @@ class EventTimeGroup:
         for queries in self._on_scans:
             self._counters.results += queries.push(elements)
             elements = queries.feed_into(elements)
+        if self._newcomers:
+            self._join_newcomers()
 
     def _advance_to(self, time: int, *, begin: bool = False) -> None:
         elements = self._start_step(NOTHING)
         for queries in self._on_scans:
             self._counters.results += queries.advance(elements, time, begin=begin)
             elements = queries.feed_into(elements)
+        if self._newcomers:
+            self._join_newcomers()
 
     def _start_step(self, batch: ElementBatch) -> StepElements:
         """Process the elements of a step; queries that are registered afterwards do not see them."""

@@ -10,6 +10,7 @@ import numpy as np
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
+from cqels_py.dataflow.moving import Move
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.step_program import Outcome
@@ -70,6 +71,11 @@ class RunningQuery:
         """Unregister the query. If its own receiver causes this, it gets no more results of the current step."""
         self._detached = True
         self.dataflow.detach()
+
+    @property
+    def is_detached(self) -> bool:
+        """Does it take part in no more steps?"""
+        return self._detached
 
     def stop_beyond(self, most: int) -> None:
         """Detach the query if its state has more bytes than `most`: no more results follow."""
@@ -135,6 +141,8 @@ class QueriesOnScans:
     def __init__(self, queries: Sequence[RunningQuery]) -> None:
         self._queries = {query.dataflow.reader.number: query for query in queries}
         self._shared_scans = queries[0].dataflow.shared_scans
+        self.key = self._shared_scans.key
+        """Queries on scans of equal keys may share them; None: these do not."""
         self._streams = queries[0].streams
         self._numbers = {stream: number for number, stream in enumerate(self._streams)}
         self.feed = queries[0].feed
@@ -142,6 +150,33 @@ class QueriesOnScans:
 
     def __contains__(self, query: RunningQuery) -> bool:
         return query in self._queries.values()
+
+    @property
+    def can_move(self) -> bool:
+        """May they move to the scans of earlier queries?"""
+        return all(query.dataflow.can_move for query in self._queries.values())
+
+    def number_as(self, others: QueriesOnScans) -> None:
+        """Unless time has begun here, elements get the numbers that they have on scans of the same key."""
+        if self._shared_scans.now is None:
+            self._shared_scans.number_as(others._shared_scans)
+
+    @property
+    def has_ticked(self) -> bool:
+        """Have all queries had a tick?"""
+        return all(query.dataflow.has_ticked for query in self._queries.values() if not query.is_detached)
+
+    def join(self, others: QueriesOnScans) -> bool:
+        """Move to the scans of others, with the same key, and go on as part of them. False if steps there are other ones."""
+        scans = others._shared_scans
+        if not self._shared_scans.stands_with(scans):
+            return False
+        move = Move(self._shared_scans, scans)
+        for query in [query for query in self._queries.values() if not query.is_detached]:
+            query.dataflow.move(move)
+            others._queries[query.dataflow.reader.number] = query
+        others._alone = None
+        return True
 
     def push(self, elements: StepElements) -> int:
         """Take in the elements of their streams; returns the number of results."""

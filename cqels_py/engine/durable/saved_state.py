@@ -35,7 +35,8 @@ def state_of(
 ) -> dict[str, NamedValues]:
     """The state between two steps. Arrays are no copies. `options`: those of the engine that decide results, as JSON."""
     queries = engine.queries
-    scans = [dataflow_of(query).shared_scans for query in queries]
+    # Those of one number have the same contents.
+    scans = [(dataflow.shared_scans, dataflow.origin) for dataflow in map(dataflow_of, queries)]
     header = {
         "options": options,
         "streams": engine._registry.all_streams,

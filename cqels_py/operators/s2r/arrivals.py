@@ -199,6 +199,14 @@ class ArrivalCounter:
         self.elements = [0] * streams
         self.triples = [0] * streams
 
+    def number_as(self, other: ArrivalCounter) -> None:
+        """From now on elements get the numbers that they have for another counter of the same streams."""
+        self.elements, self.triples = list(other.elements), list(other.triples)
+
+    def stands_with(self, other: ArrivalCounter) -> bool:
+        """Does the next element get the same number?"""
+        return self.elements == other.elements and self.triples == other.triples
+
     def take(self, batch: ElementBatch, step: Step) -> Arrivals:
         """Count the elements of a step."""
         if batch.counted is not None:

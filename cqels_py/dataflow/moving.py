@@ -1,0 +1,73 @@
+"""Moves what queries read to the scans of earlier queries over the same streams, with equal windows.
+
+A query that is registered later begins with empty windows, on scans of its own. Once it has had its first tick, its clock makes the
+same ticks as that of the earlier ones, beside which there may be some at which nothing changes for it. So it takes part in their
+steps from then on: elements are matched once for all, and reach only the queries whose patterns they match.
+
+Its windows keep their contents. Those that have seen the same elements become one: queries between which no element came share equal
+sub-plans, though time went on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from cqels_py.dataflow.delta_sources import Constant, DeltaSource, OperatorNode, SharedOutput, plan_fingerprint, unwrap
+from cqels_py.dataflow.scans import WindowScan
+from cqels_py.dataflow.shared_scans import SharedScans
+
+
+def can_move(sources: Sequence[DeltaSource]) -> bool:
+    """Do the contents of windows decide all that these sources do?"""
+    return all(isinstance(source, WindowScan | OperatorNode | Constant) for source in sources)
+
+
+class Move:
+    """What is moved from scans to others, which stand at the same instant, between two steps; each source once."""
+
+    def __init__(self, former: SharedScans, scans: SharedScans) -> None:
+        self.scans = scans
+        self._seen = () if former.origin == scans.origin else (former.origin,)
+        self._moved: dict[int, DeltaSource] = {}
+        # Its id is that of no other source as long as it is there.
+        self._kept: list[DeltaSource] = []
+
+    def moved(self, source: DeltaSource) -> DeltaSource:
+        """The source that takes the place of another one: an equal one that is there, or itself."""
+        if id(source) not in self._moved:
+            self._kept.append(source)
+            self._moved[id(source)] = self._move(source)
+        return self._moved[id(source)]
+
+    def _move(self, source: DeltaSource) -> DeltaSource:
+        match source:
+            case SharedOutput():
+                # Its former readers release what it read.
+                return SharedOutput(source.node, self.moved(source.source))
+            case OperatorNode():
+                inputs = [self.moved(each) for each in source.inputs]
+                operator_key = None if source.key is None else (plan_fingerprint(source.node), *map(unwrap, inputs))
+                if (known := self._known(operator_key)) is not None:
+                    return known
+                source.move(self.scans, operator_key)
+                source.read_instead(inputs)
+                return source
+            case WindowScan() | Constant():
+                key = self._key(source)
+                if (known := self._known(key)) is not None:
+                    return known
+                source.move(self.scans, key)
+                return source
+            case _:
+                raise AssertionError(source)
+
+    def _key(self, source: WindowScan | Constant) -> Hashable:
+        """The key of a source that reads no other. Windows that have seen other elements are other ones."""
+        if source.key is None or isinstance(source, Constant):
+            return source.key
+        return (*self._seen, source.key) if self._seen else source.key
+
+    def _known(self, key: Hashable) -> DeltaSource | None:
+        known = None if key is None else self.scans.shared_subplans.get(key)
+        assert known is None or isinstance(known, OperatorNode | WindowScan | Constant)
+        return known

@@ -1,0 +1,194 @@
+"""Queries that are registered later move to the scans of earlier ones: each has the results that it has alone, from its
+registration on, and what has seen the same elements is one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import PropertyMock, patch
+
+import pytest
+
+from cqels_py.dataflow import Dataflow
+from cqels_py.engine.engine import Engine
+from cqels_py.engine.query import Query
+
+EX = "http://ex.org/"
+PREFIX = f"PREFIX : <{EX}>\n"
+A, B = EX + "a", EX + "b"
+FORMS = (
+    "SELECT ?s ?v { STREAM :a %s { ?s :p%d ?v } }",
+    "SELECT ?s ?v { STREAM :a %s { ?s :p%d ?v } FILTER(?v > 2) }",
+    "SELECT (COUNT(*) AS ?n) (SUM(?w) AS ?m) { STREAM :a %s { ?s :p%d ?v . ?s ?p ?w } }",
+    "SELECT ?s (MAX(?v) AS ?m) { STREAM :a %s { ?s :p%d ?v } } GROUP BY ?s",
+    "ASK { STREAM :a %s { ?s :p%d 3 } }",
+    "SELECT DISTINCT ?v { STREAM :a %s { ?s :p%d ?v . ?s :p1 ?w } }",
+    "SELECT ?s ?w { STREAM :a %s { ?s :p%d ?v OPTIONAL { ?s :p1 ?w } } }",
+    "SELECT ?s { STREAM :a %s { ?s :p%d ?v FILTER NOT EXISTS { ?s :p2 ?v } } }",
+    "REGISTER RSTREAM <q> AS SELECT ?v { STREAM :a %s { ?s :p%d ?v } }",
+    "SELECT ?s ?x { STREAM :a %s { ?s :p%d ?v } STREAM :b [RANGE 3s] { ?s :p1 ?x } }",
+    "SELECT ?v { STREAM :a %s { ?s :p%d ?v } } ORDER BY ?v LIMIT 2",
+    "CONSTRUCT { ?s :q ?v } { STREAM :a %s { ?s :p%d ?v } }",
+)
+WINDOWS = (
+    "[RANGE 4s]", "[RANGE 4s]", "[RANGE 9s STEP 2s]", "[COUNT 4]", "[TRIPLES 5]", "[COUNT 4 STEP 2]", "[SESSION 2s]", "[NOW]",
+    "[FROM NOW-4s TO NOW-1s]",
+)  # fmt: skip
+Rows = list[tuple[int, int, str]]
+Call = tuple[str, Any]
+
+
+def drawn(seed: int, count: int) -> Iterator[Call]:
+    """Elements, one by one or in tables, silence, and queries that come and go."""
+    draw = random.Random(seed)
+    forms, windows = draw.sample(FORMS, 5), draw.sample(WINDOWS, 3)
+    now, there = 0, 0
+    for _ in range(count):
+        kind = draw.choice("pppprrua")
+        now += draw.choice((0, 0, 500_000, 1_000_000, 3_000_000))
+        if kind == "r" or there < 2:
+            # Few texts: many are equal.
+            yield "register", draw.choice(forms) % (draw.choice(windows), draw.randrange(2))
+            there += 1
+        elif kind == "u" and there > 5:
+            yield "unregister", draw.randrange(there)
+            there -= 1
+        elif kind == "a":
+            yield "advance", now
+        else:
+            triples = [
+                (f"<{EX}s{draw.randrange(3)}>", f"<{EX}p{draw.randrange(3)}>", draw.randrange(5))
+                for _ in range(draw.choice((1, 2)))
+            ]
+            yield "push", (draw.choice((A, A, B)), triples, now)
+
+
+class Run:
+    """An engine, its queries in their order, and the results of all that it has ever had."""
+
+    def __init__(self, **options: Any) -> None:
+        self.engine = Engine(report=lambda _: None, on_unread="ignore", **options)
+        self.queries: list[tuple[Query, Rows]] = []
+        self.found: list[Rows] = []
+
+    def do(self, call: Call) -> None:
+        kind, given = call
+        if kind == "register":
+            plain = "RSTREAM" in given or "CONSTRUCT" in given or "ORDER" in given
+            name = f"q{len(self.found)}"
+            self._add(self.engine.register(PREFIX + given, changelog=not plain, name=name), Rows(), None)
+        elif kind == "unregister":
+            self.engine.unregister(self.queries.pop(given)[0])
+        elif kind == "advance":
+            self.engine.advance(given)
+        else:
+            stream, triples, time = given
+            self.engine.push(stream, triples, time=time)
+
+    def again(self, query: Query, rows: Rows) -> Query:
+        """The query of an earlier process, which has had these results."""
+        same = self.engine.register(query.compiled, name=query.name)
+        self._add(same, rows, len(rows) + 1)
+        return same
+
+    def _add(self, query: Query, rows: Rows, number: int | None) -> None:
+        query.subscribe(lambda r: rows.append((r.time, r.sign, str(sorted(r.bindings.items())))), from_number=number)
+        self.queries.append((query, rows))
+        self.found.append(rows)
+
+    @property
+    def scans(self) -> int:
+        """How many clocks and routers there are."""
+        return len({id(self.engine._queries[query].dataflow.shared_scans) for query, _ in self.queries})
+
+
+def by_tick(rows: Rows) -> Rows:
+    """Rows in order of ticks; those of one instant and sign sorted."""
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_query_has_the_results_that_it_has_alone(seed: int) -> None:
+    together, alone = Run(), list[Run]()
+    for call in drawn(seed, 60):
+        together.do(call)
+        if call[0] == "unregister":
+            del alone[call[1]]
+            continue
+        if call[0] == "register":
+            alone.append(Run())
+        for each in alone[-1:] if call[0] == "register" else alone:
+            each.do(call)
+        for (query, rows), each in zip(together.queries, alone, strict=True):
+            assert by_tick(rows) == by_tick(each.found[0]), query.compiled.text
+
+
+def apart(call: Callable[[], None]) -> None:
+    """No query moves while this is done."""
+    with patch.object(Dataflow, "can_move", new_callable=PropertyMock, return_value=False):
+        call()
+
+
+@pytest.mark.parametrize("options", [{}, {"batch": 5}, {"lateness": 1_500_000}], ids=["one by one", "batches", "late"])
+@pytest.mark.parametrize("seed", range(20, 24))
+def test_results_and_their_order_are_those_of_queries_that_stay_apart(seed: int, options: dict[str, Any]) -> None:
+    moving, staying = Run(**options), Run(**options)
+    for call in drawn(seed, 120):
+        moving.do(call)
+        apart(lambda call=call: staying.do(call))  # type: ignore[misc]
+    moving.engine.flush()
+    staying.engine.flush()
+    assert moving.found == staying.found
+    assert any(moving.found)
+    assert moving.scans < staying.scans
+
+
+@pytest.mark.parametrize("seed", range(30, 33))
+def test_an_engine_goes_on_after_a_restart_with_queries_that_have_moved(seed: int, tmp_path: Path) -> None:
+    calls = [call for call in drawn(seed, 80) if call[0] != "unregister"]
+    whole = Run()
+    for call in calls:
+        whole.do(call)
+    options: dict[str, Any] = {"checkpoint": tmp_path / "state", "durable": "off"}
+    run = Run(**options)
+    for number, call in enumerate(calls):
+        if number in (20, 50):
+            run.engine.checkpoint()
+        if number in (30, 65):
+            run.engine.close()
+            before, run = run, Run(**options)
+            for query, rows in before.queries:
+                again = run.again(query, rows)
+                assert again.restored
+        run.do(call)
+    assert list(map(by_tick, run.found)) == list(map(by_tick, whole.found))
+    run.engine.close()
+
+
+def test_equal_queries_between_which_no_element_came_share_what_they_read() -> None:
+    run = Run()
+    text = "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 4s] { ?s :p0 ?v } }"
+    for time in (1_000_000, 2_000_000):
+        run.do(("register", text))
+        run.do(("advance", time))
+    run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p0>", 1)], 3_000_000)))
+    run.do(("register", text))
+    run.do(("advance", 4_000_000))
+    first, second, third = (run.engine._queries[query].dataflow for query, _ in run.queries)
+    assert first.shared_scans is second.shared_scans is third.shared_scans
+    assert first.root is second.root
+    assert third.root is not first.root
+    assert [len(rows) for rows in run.found] == [3, 3, 1]
+
+
+def test_a_step_reaches_only_queries_whose_patterns_match() -> None:
+    run = Run()
+    for number in range(30):
+        run.do(("register", f"SELECT ?v {{ STREAM :a [RANGE 4s] {{ ?s :p{number} ?v }} }}"))
+        run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p{number}>", number)], number)))
+    assert run.scans == 1
+    with patch.object(Dataflow, "process", return_value=()) as process:
+        run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p7>", 7)], 100)))
+    assert process.call_count == 1
