@@ -31,6 +31,15 @@ class ResultBatch:
         return len(self.time)
 
 
+def first_rows(batch: ResultBatch, count: int) -> ResultBatch:
+    """The first results of a batch."""
+    if len(batch) <= count:
+        return batch
+    columns = tuple(column[:count] for column in batch.columns)
+    tick = None if batch.tick is None else batch.tick[:count]
+    return ResultBatch(batch.variables, batch.time[:count], batch.sign[:count], columns, tick, batch.number)
+
+
 def last_rows(batch: ResultBatch, count: int) -> ResultBatch:
     """The last results of a batch, 1 or more."""
     tick = None if batch.tick is None else batch.tick[-count:]

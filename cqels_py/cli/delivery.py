@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from cqels_py.batches.results import first_rows
 
 if TYPE_CHECKING:
     from cqels_py.batches.results import ResultBatch
@@ -34,7 +35,7 @@ class LimitedSink:
             self._sink.write(batch)
             return
         if self.left > 0:
-            self._sink.write(_first(batch, self.left))
+            self._sink.write(first_rows(batch, self.left))
             self.left -= len(batch)
             if self.left <= 0:
                 # A run that is stopped does not call flush.
@@ -51,11 +52,3 @@ class LimitedSink:
 
     def commit(self) -> object:
         return self._sink.commit()
-
-
-def _first(batch: ResultBatch, count: int) -> ResultBatch:
-    if len(batch) <= count:
-        return batch
-    columns = tuple(column[:count] for column in batch.columns)
-    tick = None if batch.tick is None else batch.tick[:count]
-    return replace(batch, time=batch.time[:count], sign=batch.sign[:count], columns=columns, tick=tick)

@@ -308,9 +308,18 @@ class Service:
 
     def explain(self, definition: QueryDefinition) -> str:
         """The plan of a query that is not registered. Errors as of `put_query`."""
-        self.check(definition)
         with Engine() as engine:
-            return engine.register(definition.text, changelog=definition.changelog).explain()
+            return self.register_in(engine, definition).explain()
+
+    def register_in(self, engine: Engine, definition: QueryDefinition) -> Query:
+        """Register a query in another engine, without its sinks. Errors as of `put_query`."""
+        self.check(definition)
+        return engine.register(
+            definition.text,
+            static=self._static_of(definition),
+            changelog=definition.changelog,
+            entailment=definition.entailment,
+        )
 
     def _keep(self, running: ServedQuery, definition: QueryDefinition) -> None:
         """Keep other results of the same query."""
@@ -356,7 +365,7 @@ class Service:
         """
         kept = running.kept
         # Its kernels may have to be compiled, for which elements need not wait.
-        compiled = compile_query(definition.text, changelog=definition.changelog, ask=_asks_nobody)
+        compiled = compile_query(definition.text, changelog=definition.changelog, ask=asks_nobody)
         prepare([*calls_of(compiled.plan, rewritten=definition.entailment is not None)])
         kept.next = definition
         self._folder.write(QUERIES, running.name, kept.plain())
@@ -610,5 +619,6 @@ def _key(name: str, generation: int) -> str:
     return f"{name}@{generation}"
 
 
-def _asks_nobody(endpoint: str, query: str, *, timeout: float) -> Sequence[Solution]:
+def asks_nobody(endpoint: str, query: str, *, timeout: float) -> Sequence[Solution]:
+    """No endpoint of SERVICE answers: for plans that are not run."""
     return []

@@ -115,6 +115,24 @@ def test_an_error_is_shown_with_its_line(browser: Any, address: str) -> None:
         assert page.locator(".cqels-faulty").inner_text() == "]"
 
 
+def test_a_query_is_tried_on_a_sample(browser: Any, address: str, client: httpx.Client) -> None:
+    client.post("/streams/readings", content=reading("s8", 8.5), headers={"Content-Type": N_TRIPLES})
+    with page_of(browser, address) as page:
+        page.goto(f"{address}/ui/new")
+        edit(page, f"PREFIX : <{EX}>\nSELECT ?s ?t {{ STREAM :readings [RANGE 1h] {{ ?s :t ?t }} }}")
+        page.get_by_role("button", name="Try out").click()
+        page.get_by_role("cell", name="8.5").wait_for()
+        page.get_by_text("Sample of").click()
+        page.get_by_label(f"Elements of {READINGS}").fill(f'<{EX}pasted> <{EX}t> "9"')
+        page.get_by_role("button", name="Try out").click()
+        page.get_by_role("alert").get_by_text("line 1").wait_for()
+        page.get_by_label(f"Elements of {READINGS}").fill(f'<{EX}pasted> <{EX}t> "9" .')
+        page.get_by_role("button", name="Try out").click()
+        page.get_by_role("cell", name=f"{EX}pasted").wait_for()
+        page.get_by_text("1 result of 1 element.").wait_for()
+    assert "pasted" not in client.get("/queries").text
+
+
 def completed(page: Any, text: str) -> list[str]:
     """The words that the editor offers behind a text."""
     edit(page, text)

@@ -11,8 +11,9 @@ from typing import Any
 from nicegui import ui
 
 from cqels_py.errors import CqelsError
-from cqels_py.service.dashboard.layout import WIDE_TEXT, error_label, heading
+from cqels_py.service.dashboard.layout import WIDE_TEXT, error_label, heading, with_line
 from cqels_py.service.dashboard.query_editor import QueryEditor
+from cqels_py.service.dashboard.trial_part import TrialPart
 from cqels_py.service.dashboard.vocabulary import vocabulary
 from cqels_py.service.definitions import QueryDefinition
 from cqels_py.service.service import Service
@@ -46,10 +47,13 @@ class EditorPage:
                 self._changelog = ui.checkbox("Also tell results that no longer hold", value=self._given.changelog)
                 with ui.row():
                     ui.button("Explain", on_click=self._explain).props("outline no-caps")
-                    ui.button("Submit", on_click=self._submit).props("no-caps unelevated")
+                    ui.button("Try out", on_click=self._try_out).props("outline no-caps")
+                    ui.button("Submit", on_click=self._submit).props("no-caps unelevated color=brand")
             with ui.column().classes("gap-2 min-w-0"):
                 heading("Plan", 2)
                 self._plan = ui.label("Explain shows here how the query would run.").classes(WIDE_TEXT)
+                heading("Try-out", 2)
+                self._trial = TrialPart(service)
         ui.timer(0.3, self._check_after_a_rest)
 
     def _free_name(self) -> str:
@@ -72,17 +76,30 @@ class EditorPage:
         try:
             found = await asyncio.to_thread(done)
         except CqelsError as error:
-            self._error.text = with_line(error)
-            self._editor.mark(error.place, reveal=not typing)
+            self._show(error, reveal=not typing)
             return None
         self._error.text = ""
         self._editor.mark(None, reveal=False)
         return found
 
+    def _show(self, error: CqelsError, *, reveal: bool = True) -> None:
+        self._error.text = with_line(error)
+        self._editor.mark(error.place, reveal=reveal)
+
     async def _explain(self) -> None:
         explained = await self._attempt(lambda: self._service.explain(self._asked()))
         if explained is not None:
             self._plan.text = explained
+
+    async def _try_out(self) -> None:
+        asked = self._asked()
+        streams = await self._attempt(lambda: self._trial.streams_of(asked))
+        if streams is None:
+            return
+        try:
+            await self._trial.run(asked, streams)
+        except CqelsError as error:
+            self._show(error)
 
     async def _submit(self) -> None:
         name = self._name.value
@@ -93,8 +110,3 @@ class EditorPage:
 async def editor_page(service: Service, name: str) -> EditorPage:
     """The page, whose words are gathered first."""
     return EditorPage(service, name, await asyncio.to_thread(vocabulary, service))
-
-
-def with_line(error: CqelsError) -> str:
-    """The message, after its line where it has one; the editor marks the place."""
-    return error.message if error.place is None else f"line {error.place.line}: {error.message}"

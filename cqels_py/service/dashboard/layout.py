@@ -7,11 +7,14 @@ from typing import Any
 
 from nicegui import ui
 
+from cqels_py.errors import CqelsError
+
 TEXT = "whitespace-pre-wrap break-words font-mono text-sm w-full"
 WIDE_TEXT = "whitespace-pre font-mono text-sm overflow-x-auto w-full"
 COLORS = {"running": "positive", "paused": "warning", "failed": "negative", "stopped": "grey"}
 """Of the states of a query."""
 _NUMBERS = ("results", "rate", "memory", "elements", "late", "rejected", "number", "lag")
+_BLUE = "#2364aa"
 _CSS = """
 .cqels-editor { border: 1px solid #8886; border-radius: 4px; min-height: 16rem; max-height: 70vh; overflow: hidden }
 .cqels-editor .cm-editor { min-height: 16rem; max-height: 70vh }
@@ -22,15 +25,15 @@ _CSS = """
 .cqels-error { color: #b3202f }
 .body--dark .cqels-error { color: #ff8a94 }
 .body--dark .cqels-window-word, .body--dark .cqels-window-word * { color: #d7a6f5 }
-.body--dark .q-btn--outline.text-primary, .body--dark a.text-primary { color: #8ab8f0 !important }
+.body--dark { --q-primary: #8ab8f0 !important }
 """
 
 
 def frame(title: str) -> ui.column:
     """The page's header, and the column of its content."""
     ui.add_css(_CSS)
-    ui.colors(primary="#2364aa")
-    with ui.header().classes("items-center gap-4"):
+    ui.colors(primary=_BLUE, brand=_BLUE)
+    with ui.header().classes("items-center gap-4 !bg-brand"):
         ui.link("cqels", "/").classes("text-white text-lg no-underline font-bold")
         ui.space()
         ui.link("New query", "/ui/new").classes("text-white no-underline")
@@ -49,6 +52,20 @@ def heading(text: str, level: int = 1) -> None:
 def error_label() -> ui.label:
     """Shows an error, which screen readers tell at once."""
     return ui.label().classes("cqels-error whitespace-pre-wrap break-words font-mono text-sm").props('role="alert"')
+
+
+def with_line(error: CqelsError) -> str:
+    """The message, after its line where it has one."""
+    return error.message if error.place is None else f"line {error.place.line}: {error.message}"
+
+
+def counted(number: int, of: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "result"), counted(2000, "result")
+    ('1 result', '2,000 results')
+    """
+    return f"{number:,} {of}{'' if number == 1 else 's'}"
 
 
 def table(names: Iterable[str], key: str, empty: str, headings: Mapping[str, str] | None = None) -> ui.table:
