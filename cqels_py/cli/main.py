@@ -442,7 +442,7 @@ def explain_command(
     """Show the plan of a query.
 
     The plan has the windows, the operators with their indexes and estimated state, the partition keys, and whether memory is
-    bounded. With --analyze it has what was measured: rows in and out of each operator, its share of the time, bytes and probes.
+    bounded. With --analyze it has the measurements: rows in and out of each operator, its share of the time, bytes and probes.
     QUERY is a file with the query.
     """
     from cqels_py.cli import analysing, arguments, execution, failures, files
@@ -773,7 +773,7 @@ def serve_command(
 ) -> None:
     """Serve streams, queries and results over HTTP, in one process.
 
-    What clients declare and send is kept in DIR, and is back after a restart.
+    All that clients declare and send is kept in DIR, and is back after a restart.
     """
     from cqels_py.cli import failures, serve
 

@@ -120,7 +120,7 @@ class Engine:
     written anew, to which each element that is left out goes as a line of JSON (`engine.rejects`); `statistics.rejected` counts
     them by stream and reason. Everything that it raises on purpose is a CqelsError.
 
-    `checkpoint`: a folder that keeps queries, their state and what is taken in; a new engine with the same folder and options goes
+    `checkpoint`: a folder that keeps queries, their state and all input; a new engine with the same folder and options goes
     on from there, however the process ended. `register` then returns the query of that name with its state, results have the same
     numbers, and `statistics.elements` says how many elements have been taken in. `durable` "sync": a call returns, and results are
     delivered, when its input is on the disk; "batch": likewise, with one sync for the calls of 2 milliseconds; "off": at once, and
@@ -326,8 +326,8 @@ class Engine:
         results wait for the query's subscriber. "log": the elements of an engine with a checkpoint that its log still has, which
         are those since the snapshot before the last, or more. Elements that are later than those the engine has taken in of these
         streams are left out, so that none comes twice. The other queries go on as if nothing were: other threads' calls come
-        between two batches, and what they push waits for the query (up to a million elements; when half a million wait, other calls
-        do until the query is there, and a `run` that brings more than a million ends the registration with RunError).
+        between two batches, and the elements that they push wait for the query (up to a million elements; when half a million wait,
+        other calls do until the query is there, and a `run` that brings more than a million ends the registration with RunError).
 
         `clock` "wall": the query's time follows the computer's clock, "events": its elements alone move it; without it that is as
         its streams have it (`Engine`). Queries that feed each other have one time: one of them that says its clock says it for all.
@@ -335,10 +335,10 @@ class Engine:
         `source` names the text in messages. `static`: data of the default graph, one source or several; `static_graphs`: named
         graphs by IRI. `changelog`: results of both signs. `entailment` "rdfs": the query also sees triples inferred from the
         classes and properties of the static default graph. `guarantee`: the matches of MATCH are found with a delay that depends on
-        their length alone, and an event takes steps by the logarithm of what WITHIN holds; where that cannot be, the query is
-        refused. `rules`: those of `register_rules` that STATE asks, for a text without RULES. `name`: by which an engine with a
-        checkpoint knows the query after a restart (without it by its text): that one is returned, with its static data and its
-        state (`query.restored`). Raises QuerySyntaxError, UnsupportedQuery, DataError.
+        their length alone, and an event takes steps by the logarithm of the number of events within WITHIN; where that cannot be,
+        the query is refused. `rules`: those of `register_rules` that STATE asks, for a text without RULES. `name`: by which an
+        engine with a checkpoint knows the query after a restart (without it by its text): that one is returned, with its static
+        data and its state (`query.restored`). Raises QuerySyntaxError, UnsupportedQuery, DataError.
         """
         if self._pending.is_here():
             raise called_by_subscriber("register")
@@ -402,11 +402,11 @@ class Engine:
     ) -> RegisteredRules:
         """A program of temporal rules in the syntax of MeTeoR, for queries that ask what it says.
 
-        `P(X)` is `?x a <P>` and `P(X,Y)` is `?x <P> ?y`, where names are IRIs of the `namespace`, those with a colon IRIs
-        already, and numbers are xsd:integer or xsd:decimal. Facts are the triples of `streams`, at their elements' times, and
-        those of `facts`: a text or lines such as `P(a)@[0,2.5)`, in seconds since the epoch. `source` and `facts_source` name
-        the texts in messages. Queries ask by `state` of what is returned, or by STATE and `register(…, rules=)`; each has a state
-        of its own. Raises QuerySyntaxError and UnsupportedQuery for the program, and DataError for the facts.
+        `P(X)` is `?x a <P>` and `P(X,Y)` is `?x <P> ?y`, where names are IRIs of the `namespace`, those with a colon IRIs already,
+        and numbers are xsd:integer or xsd:decimal. Facts are the triples of `streams`, at their elements' times, and those of
+        `facts`: a text or lines such as `P(a)@[0,2.5)`, in seconds since the epoch. `source` and `facts_source` name the texts in
+        messages. Queries ask by `state` of the returned object, or by STATE and `register(…, rules=)`; each has a state of its own.
+        Raises QuerySyntaxError and UnsupportedQuery for the program, and DataError for the facts.
         """
         return read_rules(text, syntax, facts, streams, namespace, (source, facts_source), self.register)
 
@@ -561,7 +561,7 @@ class Engine:
     def refresh_static(self) -> None:
         """Read the tables with `refresh=` that are static data again, now. In a `run` that happens by itself.
 
-        What has changed in them is applied as by `update_static`. A table that cannot be read keeps its former data, with a
+        Changes in them are applied as by `update_static`. A table that cannot be read keeps its former data, with a
         warning.
         """
         self._steps.check_open()
@@ -818,7 +818,7 @@ class Engine:
         map: RowMap | str | Path | None = None,
         report: Callable[[DataError], None] = lambda _: None,
     ) -> Feed:
-        """A live source of a stream beside pushes: its `step` takes in what is there. Malformed input is left out, and reported.
+        """A live source of a stream beside pushes: its `step` takes in all that is there. Malformed input is left out, and reported.
 
         UsageError for a URL that is wrong, MissingExtra for a missing package.
         """
@@ -1018,8 +1018,8 @@ class Engine:
     def checkpoint(self) -> None:
         """Save the state of an engine that was made with `checkpoint`: a restart goes on from here, and takes less time.
 
-        It does so by itself whenever what was taken in since is more than the state. StorageError if that fails; then the former
-        state counts, with what came after it. It waits for a query that is given elements of before.
+        It does so by itself whenever the log since then is larger than the state. StorageError if that fails; then the former
+        state counts, with all that came after it. It waits for a query that is given elements of before.
         """
         if self._pending.is_here():
             raise called_by_subscriber("checkpoint")
