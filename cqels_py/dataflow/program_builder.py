@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.dataflow.delta_sources import DataflowNode, DeltaSource, OperatorNode, sources_below, unwrap
+from cqels_py.dataflow.delta_sources import Constant, DataflowNode, DeltaSource, OperatorNode, sources_below, unwrap
 from cqels_py.dataflow.program_parts import (
     MOST_ROWS,
+    CalledPart,
     DeltaRecord,
     DistinctPart,
     ExpressionPart,
@@ -20,30 +21,40 @@ from cqels_py.dataflow.program_parts import (
     OperatorPart,
     Part,
     ScanPart,
+    StepTicks,
 )
 from cqels_py.dataflow.scans import WindowScan
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.kernels.compiler.native_call import address_of
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.rows import distinct
-from cqels_py.kernels.steps import counting, deltas, groups, joins, scan
+from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, scan
 from cqels_py.kernels.steps import rows as row_entries
 from cqels_py.operators.r2r.aggregate import NO_HASHED_NUMBERS, OF_FLOATS, TO_ASK_OF, GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.r2r.factorised import FactorisedGroupBy
+from cqels_py.operators.r2r.group_by_key import GroupByKey
 from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.operators.r2r.numbering import NumberRows
 from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
 from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
+from cqels_py.operators.r2r.top import TopRows
+from cqels_py.operators.r2r.transitive_closure import TransitiveClosure
 from cqels_py.operators.r2s.streams import Changes
 from cqels_py.operators.s2r.window import SlidingWindow
+
+_HAVE_ENTRIES = MultiwayJoin | SemiAntiJoin | Project | UnionAll | DistinctRows | GroupBy
+_CALLED = GroupByKey | FactorisedGroupBy | TopRows | NumberRows | TransitiveClosure
+"""Operators that Python calls in the middle of a program. They do nothing where their inputs do not change."""
 
 
 class ProgramBuilder:
     """Adds rows in the order in which they run. `element`: the address of the element's record; `texts`: that of the record that has
-    the dictionary's texts."""
+    the dictionary's texts; `step` has its ticks."""
 
-    def __init__(self, element: int, shared: SharedScans, most_triples: int) -> None:
-        self._element, self._shared, self._most = element, shared, most_triples
+    def __init__(self, element: int, shared: SharedScans, most_triples: int, step: StepTicks) -> None:
+        self._element, self._shared, self._most, self._step = element, shared, most_triples, step
         self.texts = 0
         self._rows: list[tuple[int, int]] = []
         self._records: list[ArrayTable] = []
@@ -104,12 +115,17 @@ class ProgramBuilder:
     def _add(self, node: DataflowNode) -> DeltaRecord:
         if isinstance(node, WindowScan):
             return self._add_scan(node)
+        if isinstance(node, Constant):
+            # It changes between steps only.
+            unchanged = DeltaRecord(len(node.node.variables))
+            self._records.append(unchanged.table)
+            return unchanged
         assert isinstance(node, OperatorNode)
         given = [self.add(each) for each in node.inputs]
         inputs = [each.address for each in given]
         output = DeltaRecord(len(node.node.variables))
         match node.operator:
-            case MultiwayJoin() as join:
+            case MultiwayJoin() as join if join.layout.star:
                 links = join.asked.address, join.retract, *inputs
                 self._add_join(
                     joins.join, joins.STAR.address(), links, JoinPart(node, join, output), join.state.address, output
@@ -139,7 +155,9 @@ class ProgramBuilder:
             case GroupBy() as grouping:
                 self._add_group(node, grouping, given[0], output)
             case _:
-                raise AssertionError(node.node)
+                calling = CalledPart(node, given, output, self._step)
+                self.add_row(by_calls.call, (self._element, output.address, *inputs), calling.called)
+                self.parts.append(calling)
         return output
 
     def _add_expression(self, entry: Any, part: ExpressionPart, given: DeltaRecord, output: DeltaRecord) -> None:
@@ -223,12 +241,12 @@ def has_entries(root: DeltaSource) -> bool:
 def _has_entry(source: DataflowNode) -> bool:
     if isinstance(source, WindowScan):
         return source.is_plain
+    if isinstance(source, Constant):
+        return True
     if not isinstance(source, OperatorNode):
         return False
     operator = source.operator
-    if isinstance(operator, MultiwayJoin):
-        return operator.layout.star
     if isinstance(operator, Filter | Extend):
         expression = operator.condition if isinstance(operator, Filter) else operator.expression
         return isinstance(expression, Evaluator) and bool((operator.inputs >= 0).all())
-    return isinstance(operator, SemiAntiJoin | Project | UnionAll | DistinctRows | GroupBy)
+    return isinstance(operator, _HAVE_ENTRIES | _CALLED)

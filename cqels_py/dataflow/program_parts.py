@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta
+from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.delta_sources import OperatorNode
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.scans import WindowScan
+from cqels_py.event_time.clock import TickClock, Ticks
 from cqels_py.kernels.primitives.state_record import ArrayTable
-from cqels_py.kernels.steps import groups
+from cqels_py.kernels.steps import by_calls, element, groups
 from cqels_py.kernels.structures import ring_index
 from cqels_py.operators.r2r.aggregate import GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
@@ -41,8 +44,8 @@ class DeltaRecord:
         self._count = view_of(count)
         self._tick, self._sign = np.empty(MOST_ROWS, np.int32), np.empty(MOST_ROWS, np.int8)
         self._columns = np.empty(width * MOST_ROWS, np.int64)
-        self._table = ArrayTable(self._tick, self._sign, self._columns, count)
-        self.address = self._table.address
+        self.table = ArrayTable(self._tick, self._sign, self._columns, count)
+        self.address = self.table.address
 
     def __len__(self) -> int:
         return self._count[0]
@@ -77,6 +80,19 @@ class DeltaRecord:
         self._count[0] = count
         self._tick[:count], self._sign[:count] = delta.tick, delta.sign
         self._columns[: self.width * count] = delta.columns.reshape(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class StepTicks:
+    """Where the ticks of a program's current step are: the clock, and the element's time and words."""
+
+    clock: TickClock
+    time: Ids
+    words: Ids
+
+    def ticks(self) -> Ticks:
+        """The ticks."""
+        return self.clock.ticks_of_one(self.time.item(), self.words.item(element.TICKS))
 
 
 class Part(Protocol):
@@ -202,6 +218,32 @@ class GroupPart(OperatorPart):
             (delta,) = self._given.deltas()
             self._output.put(self._operator.aggregate(delta))
         self._begun[0] = groups.RESOLVED
+
+
+class CalledPart(OperatorPart):
+    """An operator that is called, as it has no entry of its own. `step` has the ticks; `called`: its row's array."""
+
+    def __init__(self, node: OperatorNode, given: Sequence[DeltaRecord], output: DeltaRecord, step: StepTicks) -> None:
+        super().__init__(node, output)
+        self._given, self._step = given, step
+        self.called = np.zeros(1, np.int64)
+        self._made: Iterable[Delta] = ()
+
+    def find_values(self) -> None:
+        inputs = [each.deltas() for each in self._given]
+        made, rows, rest = list[Delta](), 0, iter(self._node.operator.process(self._step.ticks(), inputs))
+        for delta in rest:
+            made.append(delta)
+            rows += len(delta)
+            if rows > MOST_ROWS:
+                self._made, self.called[0] = chain(made, rest), by_calls.TOO_MANY
+                return
+        self._output.put(concatenate(tuple(made), self._output.width))
+        self.called[0] = by_calls.COMPLETE
+
+    def hand_over_begun(self, routed: RoutedBatch) -> None:
+        self._node.take_made(routed.step.ticks, self._made)
+        self._made = ()
 
 
 class JoinPart:

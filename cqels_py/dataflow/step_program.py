@@ -18,7 +18,7 @@ from cqels_py.batches.rearrange import empty_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.delta_sources import Constant, DeltaSource, OperatorNode, sources_below
 from cqels_py.dataflow.program_builder import NO_COUNTS, ProgramBuilder, has_entries
-from cqels_py.dataflow.program_parts import view_of
+from cqels_py.dataflow.program_parts import StepTicks, view_of
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.work import COMPILED_ONE_IN, FIRST_COMPILED
@@ -82,7 +82,7 @@ class StepProgram:
         shared, terms = self._shared, self._dictionary
         clock, router, here = shared.clock.address, shared.router.table, self._element.address
         self._known, self._router_table = terms.texts, router
-        program = ProgramBuilder(here, shared, _MOST_TRIPLES)
+        program = ProgramBuilder(here, shared, _MOST_TRIPLES, StepTicks(shared.clock, self._time, self._words))
         encode = (here, element.ENCODE.address(), terms.shift)
         self._encode = program.add_row(element.encode, encode, terms.table, terms.arena, terms.meta)
         program.texts = self._encode.address

@@ -350,11 +350,13 @@ class TickClock(StateRecord):
         self, time: int, ticks: int, through: int, element_tick: npt.NDArray[np.int32], number: Points
     ) -> Step:
         """The step of an element that the kernel has taken in, not at the first tick: what it has returned and written."""
-        told = self.told_before(time)
-        self._now = time
-        return Step(
-            Ticks(self._instants[:ticks].copy(), False, told), element_tick, number, through, (), self._no_ends, told
-        )
+        made = self.ticks_of_one(time, ticks)
+        self._now, told = time, made.known_through
+        return Step(made, element_tick, number, through, (), self._no_ends, told)
+
+    def ticks_of_one(self, time: int, ticks: int) -> Ticks:
+        """So many ticks that the kernel has written for an element, of which none is the first."""
+        return Ticks(self._instants[:ticks].copy(), False, self.told_before(time))
 
     @property
     def may_begin(self) -> bool:

@@ -142,10 +142,21 @@ QUERIES |= GROUPED | {
     "compared": _over("{A} {B} FILTER(?x < ?y && (?y - ?x) / 7 > 1.5)", "?k ?x ?y"),
     "texts": _over('{A} {B} BIND(CONCAT(STR(?x), "-", STR(?y)) AS ?z) FILTER(CONTAINS(?z, "1"))', "?z"),
 }
-PARTLY = {
-    "two optionals": QUERIES.pop("two optionals"),
+CALLED = {
     "join without a key": QUERIES.pop("join without a key"),
+    "chain": _over("{A} STREAM :b [RANGE 2s] { ?l :b ?x } STREAM :a [RANGE 4s] { ?l :a ?z }", "?k ?l ?z"),
     "average below a join": _over("{A} {B}", "?k (AVG(?x) AS ?mean)") + " GROUP BY ?k",
+    "average of one input": _over("{A} {B}", "?x (AVG(?y) AS ?mean) (COUNT(*) AS ?n)") + " GROUP BY ?x",
+    "different rows": _over("{A} {B}", "(COUNT(DISTINCT *) AS ?n)"),
+    "top": _over("{ SELECT ?k ?x { {A} } ORDER BY DESC(?x) LIMIT 3 }", "?k ?x"),
+    "path": f"PREFIX : <{EX}> SELECT ?k ?l WHERE {{ STREAM :a [RANGE 5s] {{ ?k :a+ ?l }} }}",
+}
+"""Plans with operators that programs call."""
+QUERIES |= CALLED | {
+    "inline rows": _over("{A} VALUES (?x ?w) { (1 2) (50 3) (51 3) (52 3) (53 4) (54 4) (55 5) }", "?k ?w"),
+    "union with inline rows": _over("{ {A} } UNION { VALUES ?x { 1 2 3 } }", "?x ?k"),
+}
+PARTLY = {
     "ask": f"PREFIX : <{EX}> ASK {{ STREAM :a [RANGE 10s] {{ ?k :a 7 }} }}",
 }
 """Plans with operators that only calls know: programs end before these."""
@@ -305,6 +316,43 @@ def test_more_rows_than_a_group_has_room_for_are_aggregated_by_calls(
     assert_equal_in_both(QUERIES[name], [*crowd, *later], outcomes, in_mode)
     assert name == "distinct" or Outcome.STOPPED in outcomes[-2:-1]
     assert outcomes[-1] is Outcome.COMPLETE
+
+
+@pytest.mark.parametrize("name", ["join without a key", "chain", "top"])
+def test_a_program_stops_where_an_operator_has_made_too_many_changes(
+    name: str, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    # As all leave the windows at once.
+    streams = "ab" if ":b" in QUERIES[name] else "aa"
+    pushed = [
+        (
+            f"{EX}{streams[i % 2]}",
+            [(f"<{EX}s{i % 5}>", f"<{EX}{streams[i % 2]}>", f'"{i % 9}"^^{INTEGER}')],
+            BEGIN + i * 100,
+        )
+        for i in range(150)
+    ]
+    later = [(stream, triples, time + 60 * SECOND) for stream, triples, time in pushed[:5]]
+    assert_equal_in_both(QUERIES[name], [*pushed, *later], outcomes, in_mode)
+    assert Outcome.STOPPED in outcomes or name == "top"
+    assert Outcome.COMPLETE in outcomes
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_static_data_may_be_replaced_between_steps(mode: str, in_mode: Callable[[str], None]) -> None:
+    in_mode(mode)
+    rows = [(URIRef(f"{EX}s{i}"), URIRef(f"{EX}name"), Literal(str(i))) for i in range(9)]
+    text = f"PREFIX : <{EX}> SELECT ?x ?name WHERE {{ STREAM :a [RANGE 10s] {{ ?k :a ?x }} ?k :name ?name }}"
+    engine, found = cqels.Engine(), list[Any]()
+    query = engine.register(text, changelog=True, static=[rows[:5]])
+    query.subscribe(lambda result: found.append((result.sign, str(result.bindings["name"]))))
+    for number in range(40):
+        if number == 20:
+            engine.update_static(query, static=[rows[3:]])
+        triple = (f"<{EX}s{number % 9}>", f"<{EX}a>", f'"{number}"^^{INTEGER}')
+        engine.push(f"{EX}a", [triple], time=BEGIN + number * 1_000)
+    assert [name for sign, name in found if sign > 0][:5] == list("01234")
+    assert sum(sign for sign, _ in found) == sum(number % 9 >= 3 for number in range(40))
 
 
 @pytest.mark.parametrize("mode", MODES)
