@@ -28,7 +28,7 @@ _MARKER = b"\xa5log"
 _DIGEST = 16
 _HEAD = struct.Struct(f"<4sQQB{_DIGEST}s")
 GATHER = 0.002
-"""Seconds for which a sync waits for records of other threads, where it may."""
+"""Seconds between two syncs at least, where a sync may wait for records of other threads."""
 
 
 class Record(NamedTuple):
@@ -41,8 +41,9 @@ class Record(NamedTuple):
 class Log:
     """Appends to the log behind a snapshot. Several threads may use it: `sync` waits for one that syncs already.
 
-    `wait`: seconds for which a sync waits for records of other threads. After an error of a sync, or an unfinished record that
-    cannot be cut, every call raises StorageError: nobody knows then how much the disk has.
+    `wait`: seconds between two syncs at least: records that come in between share one; one that comes alone does not wait. After an
+    error of a sync, or an unfinished record that cannot be cut, every call raises StorageError: nobody knows then how much the disk
+    has.
     """
 
     def __init__(self, folder: Path, wait: float = 0.0) -> None:
@@ -55,6 +56,7 @@ class Log:
         """Bytes of the current file."""
         # Bytes, of all files.
         self._appended = self._synced = 0
+        self._synced_at = 0.0
         self._lock, self._syncing = threading.Lock(), threading.Lock()
         self._broken: str | None = None
 
@@ -117,8 +119,8 @@ class Log:
         with self._syncing:
             if self._synced >= wanted:
                 return
-            if self._wait:
-                time.sleep(self._wait)
+            if (pause := self._synced_at + self._wait - time.monotonic()) > 0:
+                time.sleep(pause)
             self._check()
             reached = self._appended
             try:
@@ -126,7 +128,7 @@ class Log:
                 durable_files.sync(self._descriptor)
             except OSError as error:
                 raise self._fails(f"cannot sync {self._path}: {error.strerror}") from error
-            self._synced = reached
+            self._synced, self._synced_at = reached, time.monotonic()
 
     def close(self) -> None:
         """Append nothing more; without a sync."""

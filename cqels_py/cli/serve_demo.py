@@ -15,6 +15,7 @@ from cqels_py.cli.demo import DEFAULT_SPEED, find
 from cqels_py.engine.options import EVENTS
 from cqels_py.errors import CqelsError
 from cqels_py.service.definitions import QueryDefinition, StreamDefinition
+from cqels_py.service.service import Pushed
 
 if TYPE_CHECKING:
     from cqels_py.service.service import Service
@@ -98,8 +99,10 @@ def _send(service: Service, pending: Mapping[str, Pending], last: int | None) ->
         for name, each in pending.items():
             if batches := each.before(now):
                 try:
-                    service.push(name, ipc(batches), "arrow", None)
-                except CqelsError:
+                    (taken,) = service.push([Pushed.of(service.stream(name), ipc(batches), "arrow", None)])
+                except CqelsError as error:
+                    taken = error
+                if isinstance(taken, CqelsError):
                     # The server ends, or its disk is full.
                     return
         if all(each.first() is None for each in pending.values()):

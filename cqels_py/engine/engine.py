@@ -800,15 +800,30 @@ class Engine:
         in the last 24 hours, is not taken in again. With a checkpoint it is durable when this returns, as one record. DataError,
         with the place, for a document that cannot be read; UsageError for a key under which another one was taken in.
         """
+        (taken,) = self.push_documents([(stream, document)])
+        if isinstance(taken, CqelsError):
+            raise taken
+        return taken
+
+    def push_documents(self, given: Sequence[tuple[str, Document]]) -> list[Taken | CqelsError]:
+        """Several documents, each with its stream, one after the other as `push_document` does, but with one sync.
+
+        A document that cannot be taken in leaves the others alone: its error stands in its place.
+        """
         if self._pending.is_here():
-            raise called_by_subscriber("push_document")
+            raise called_by_subscriber("push_documents")
+        found: list[Taken | CqelsError] = []
         with self._turn:
             self._check_room()
             wrong = self._evaluate()
-            taken = take_document(self, stream, document)
+            for stream, document in given:
+                try:
+                    found.append(take_document(self, stream, document))
+                except CqelsError as error:
+                    found.append(error)
             deliveries = self._pending.take()
         self._deliver(deliveries, wrong)
-        return taken
+        return found
 
     def feed(
         self,

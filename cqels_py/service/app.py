@@ -37,16 +37,17 @@ from cqels_py.service.guard import COOKIE, SESSION, is_token
 from cqels_py.service.metrics import metrics_text
 from cqels_py.service.one_shot import OneShot, answer_once, window_list, with_graphs
 from cqels_py.service.openapi import openapi
+from cqels_py.service.pushing import Pushing
 from cqels_py.service.responses import json_response, problem_response
 from cqels_py.service.sending import EVENTS, LINES, ResultResponse, first_number, send_to_socket
-from cqels_py.service.service import Service
+from cqels_py.service.service import Pushed, Service
 from cqels_py.service.sign_in import SIGN_IN
 from cqels_py.sources.documents import FORMATS
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 _SECONDS_AFTER_A_WRONG_TOKEN = 0.5
-_PUSHING, _OTHERS = 8, 8
+_OTHERS = 8
 PLANS = {"text/plain": "text", "application/json": "json", "text/vnd.graphviz": "dot"}
 """Forms of a plan by media type."""
 PROFILES = ("application/json", "text/plain", "text/vnd.graphviz")
@@ -61,14 +62,14 @@ class Requests:
         self._token = token
         self.hub = Hub(service.limits)
         # Elements wait for the disk, queries for compilers: neither waits for the other.
-        self._pushing = ThreadPoolExecutor(_PUSHING, "cqels push")
+        self._pushing = Pushing(service.push)
         self._others = ThreadPoolExecutor(_OTHERS, "cqels request")
         self._one_shots = ThreadPoolExecutor(service.limits.sparql_queries, "cqels sparql")
         self._pushes = self._asked = 0
 
     def close(self) -> None:
         """Wait for what has begun."""
-        self._pushing.shutdown()
+        self._pushing.close()
         self._others.shutdown()
         self._one_shots.shutdown()
 
@@ -96,7 +97,7 @@ class Requests:
 
     async def post_elements(self, request: Request) -> ASGIApp:
         name, kind = request.path_params["name"], media_type(request)
-        self.service.stream(name)
+        stream = self.service.stream(name)
         if kind not in FORMATS:
             raise UnknownMediaType(f"elements are {', '.join(FORMATS)}, not {kind or 'without a Content-Type'}")
         key = request.headers.get("idempotency-key")
@@ -107,8 +108,7 @@ class Requests:
         self._pushes += 1
         try:
             body = await body_of(request, self.service.limits)
-            push = partial(self.service.push, name, body, FORMATS[kind], key)
-            taken = await asyncio.get_running_loop().run_in_executor(self._pushing, push)
+            taken = await self._pushing.push(Pushed.of(stream, body, FORMATS[kind], key))
         finally:
             self._pushes -= 1
         return json_response(

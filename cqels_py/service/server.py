@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -25,6 +26,8 @@ from cqels_py.service.responses import json_response, problem_response
 from cqels_py.service.service import Service
 
 _ENDING_SECONDS = 5
+_SWITCH = 0.0005
+"""Seconds for which a thread keeps the interpreter while others wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,8 @@ class Server(uvicorn.Server):
 def serve(serving: Serving, prepare: Callable[[Service], None], tell: Callable[[str], None]) -> None:
     """Serve until a signal; `tell` gets the address. Raises why the folder cannot be used; UsageError for a port that is taken."""
     server = Server(serving, prepare)
+    # Otherwise a thread that has something to send waits for 5 ms while another one computes.
+    sys.setswitchinterval(_SWITCH)
     threading.Thread(target=_tell_when_ready, args=(server, tell), daemon=True).start()
     try:
         server.run()

@@ -49,6 +49,8 @@ from cqels_py.suggestions import unknown
 
 _LOG = logging.getLogger("cqels_py")
 STREAMS, QUERIES = "streams", "queries"
+_MAPPED = ("json", "ndjson", "csv", "tsv", "arrow")
+"""Formats that a stream's map reads."""
 REJECTS = 100
 """The last elements of a stream that were left out, which can be looked at."""
 
@@ -77,6 +79,19 @@ class ServedStream:
             "rejected": rejected,
             "last": self.last,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A body for a stream."""
+
+    stream: ServedStream
+    document: Document
+
+    @classmethod
+    def of(cls, stream: ServedStream, body: bytes, format: str, key: str | None) -> Pushed:
+        """A body in a format of `sources.documents.FORMATS`."""
+        return cls(stream, Document(body, format, stream.map if format in _MAPPED else None, key))
 
 
 @dataclass(slots=True)
@@ -246,26 +261,23 @@ class Service:
         """The last elements of a stream that were left out since the process began."""
         return self.engine.rejects.last(self.stream(name).definition.iri)
 
-    def push(self, name: str, body: bytes, format: str, key: str | None) -> Taken:
-        """Take in the elements of a body, all or none; they are durable when this returns."""
-        stream = self.stream(name)
-        document = Document(
-            body, format, stream.map if format in ("json", "ndjson", "csv", "tsv", "arrow") else None, key
-        )
+    def push(self, given: Sequence[Pushed]) -> list[Taken | CqelsError]:
+        """Take in bodies, each as a whole or not at all; they are durable when this returns. An error stands in its body's place."""
         for store in list(self._stores.values()):
             if store.failing:
                 # What waits comes first; StorageError if the disk is still full.
                 store.flush()
-        try:
-            taken = self.engine.push_document(stream.definition.iri, document)
-        except CqelsError:
-            stream.refused += 1
-            raise
-        stream.requests += 1
-        if not taken.repeated:
-            stream.elements += taken.elements
-            stream.last = time.time()
-        return taken
+        found = self.engine.push_documents([(each.stream.definition.iri, each.document) for each in given])
+        for each, taken in zip(given, found, strict=True):
+            stream = each.stream
+            if isinstance(taken, CqelsError):
+                stream.refused += 1
+                continue
+            stream.requests += 1
+            if not taken.repeated:
+                stream.elements += taken.elements
+                stream.last = time.time()
+        return found
 
     def _check_unread(self, stream: ServedStream) -> None:
         if readers := [
