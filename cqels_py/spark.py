@@ -29,12 +29,14 @@ from cqels_py.formats.times import FAR
 from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.plan.nodes import Plan, TemplateTriple
 from cqels_py.runners.spark import folder
+from cqels_py.runners.spark import metrics as observing
 from cqels_py.runners.spark.blueprint import Blueprint, beginning_of
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.folder import PartLoad
 from cqels_py.runners.spark.heavy import HeavyValues, Noted
-from cqels_py.runners.spark.metrics import METRICS
+from cqels_py.runners.spark.metrics import METRICS, BatchCounts
 from cqels_py.runners.spark.migration import split_state
+from cqels_py.runners.spark.reaching import StateFolder
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
 from cqels_py.runners.spark.stage import BEGINNING, Job
@@ -45,6 +47,7 @@ from cqels_py.validation import by_iri
 
 if TYPE_CHECKING:
     from cqels_py.runners.spark.messages import Parsed
+    from cqels_py.runners.spark.metrics import Progress
     from cqels_py.runners.spark.pipeline import Frame
     from cqels_py.runners.spark.session import Session
 
@@ -95,10 +98,10 @@ def continuous(
     term is left out, counted and logged; "stop": it stops the query. The scope of a blank node's label is its element, unless
     `document` names another scope (one name, or names by stream): with the same name a label is one node in all frames,
     micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name contexts. `metrics`: the name of
-    the counts in Spark's progress of each micro-batch (`query.lastProgress["observedMetrics"]`, listeners); two `continuous` in one
-    streaming query need different ones, None: there are none.
+    the counts in Spark's progress of each micro-batch (`counts_in`); two `continuous` in one streaming query need different ones,
+    None: there are none.
     """
-    from cqels_py.runners.spark.pipeline import application_of, check_frames, transform
+    from cqels_py.runners.spark.pipeline import check_frames, session_of, transform
 
     if not isinstance(frames, Mapping):
         raise UsageError(f"give data frames by the IRIs of their streams, not {type(frames).__name__}")
@@ -120,7 +123,7 @@ def continuous(
         lateness=lateness,
         entailment=entailment,
         on_error=on_error,
-        application=application_of(frames),
+        session=session_of(frames),
         document=document,
         contexts=contexts,
     )
@@ -221,25 +224,35 @@ def migrate(
     folder.describe(new, after.about, split=True)
 
 
-def check_new(state: str | Path) -> None:
-    """UsageError if there is something in the folder already: a run over finite streams begins anew."""
-    folder.check_empty(location_of(state))
+def check_new(state: str | Path, *, session: Session | None = None) -> None:
+    """UsageError if there is something in the folder already: a run over finite streams begins anew. `session`: see `statistics`."""
+    StateFolder(location_of(state), session).check_empty()
 
 
-def statistics(state: str | Path) -> Statistics:
+def statistics(state: str | Path, *, session: Session | None = None) -> Statistics:
     """The counts of the query with this state up to its last micro-batch: elements, late ones, results.
 
-    `triples` counts those that the query may need, `malformed` the rows that were skipped.
+    `triples` counts those that the query may need, `malformed` the rows that were skipped. `session`: one of Spark Connect, whose
+    cluster reaches the folder, where this process does not.
     """
-    return folder.statistics(location_of(state))
+    return StateFolder(location_of(state), session).statistics()
 
 
-def loads(state: str | Path) -> list[list[PartLoad]]:
+def loads(state: str | Path, *, session: Session | None = None) -> list[list[PartLoad]]:
     """How many rows each part of each stage has got, in all and in the last micro-batch, and how often its state was read back.
 
-    A part that gets many more than the others has a value that is in very many triples: more parts will not relieve it.
+    A part that gets many more than the others has a value that is in very many triples: more parts will not relieve it. `session`:
+    see `statistics`.
     """
-    return folder.loads(location_of(state))
+    return StateFolder(location_of(state), session).loads()
+
+
+def counts_in(progress: Progress, metrics: str = METRICS) -> BatchCounts | None:
+    """What a query did in a micro-batch, from Spark's progress of it: `query.lastProgress`, or that of an event of a listener.
+
+    `metrics`: the name that `continuous` was given. None if the progress is that of another query.
+    """
+    return observing.counts_in(progress, metrics)
 
 
 def stages(
@@ -276,15 +289,13 @@ def warm(
     out. `tasks`: as many as the cluster has cores, so that every host gets one; Spark's default parallelism if it is left out. For
     images, `cqels compile` compiles everything.
     """
-    from cqels_py.runners.spark.session import get_session
+    from cqels_py.runners.spark.session import cores_of, get_session
     from cqels_py.runners.spark.warming import calls_of_tasks, warm_hosts
 
     _check_partitions(partitions)
     plan = compile_query(query, changelog=changelog).plan
     active = session or get_session()
-    return warm_hosts(
-        active, calls_of_tasks(plan, stages_of(plan, partitions)), tasks or active.sparkContext.defaultParallelism
-    )
+    return warm_hosts(active, calls_of_tasks(plan, stages_of(plan, partitions)), tasks or cores_of(active))
 
 
 def numbered(frames: Mapping[str, Frame], plan: Plan) -> dict[int, Frame]:
@@ -329,6 +340,7 @@ def prepare(
     solutions: bool = False,
     in_order: bool = False,
     application: str | None = None,
+    session: Session | None = None,
     document: str | Mapping[str, str] | None = None,
     contexts: Mapping[str, Any] | None = None,
 ) -> tuple[Job, Plan]:
@@ -336,7 +348,7 @@ def prepare(
 
     `check`: called with the plan before anything is written. `service_timeout`: seconds that an endpoint of SERVICE may be
     silent. `solutions`: rows have the query's solutions in columns "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`.
-    `application`: Spark's id of it.
+    `application`: Spark's id of it, that of the `session` if it is left out; one of Spark Connect reaches the state from its tasks.
     """
     location = location_of(state)
     prepared = _prepared(
@@ -358,13 +370,12 @@ def prepare(
         document=document,
         contexts=contexts,
     )
-    claimed = folder.claim(location, prepared.about, application)
+    if application is None and session is not None:
+        application = session.conf.get("spark.app.id")
+    claimed = StateFolder(location, session).lay_out(prepared.about, application, prepared.beginning())
     first = prepared.stages[0]
     if partitions > 1 and first.shares is None:
         _LOG.warning("the query's state is in one part, whatever the partitions: %s", first.reason)
-    store = location.open()
-    if BEGINNING not in store.names():
-        store.put(BEGINNING, prepared.beginning())
     return prepared.job(location, claimed), prepared.plan
 
 

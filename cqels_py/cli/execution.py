@@ -327,7 +327,7 @@ def _prepare(job: Job, compiled: CompiledQuery) -> None:
 
 def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitStack) -> QueryRun:
     """In Spark, micro-batch by micro-batch."""
-    from cqels_py.runners.spark.session import require_pyspark, session_for_a_run
+    from cqels_py.runners.spark.session import connected_session, cores_of, require_pyspark, session_for_a_run
 
     require_pyspark()
     from cqels_py.distribution.stages import stages_of
@@ -335,16 +335,19 @@ def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitS
     from cqels_py.runners.spark.warming import calls_of_tasks, warm_hosts
     from cqels_py.spark import check_new, prepare
 
-    if job.state is None:
-        state = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="cqels-state-")) + "/query"
-    else:
-        state = job.state
+    state = job.state or cleanup.enter_context(tempfile.TemporaryDirectory(prefix="cqels-state-")) + "/query"
+    if job.remote is None:
+        # Before Spark is started.
         check_new(state)
-    session = cleanup.enter_context(session_for_a_run(job.master, job.archives))
+        session = cleanup.enter_context(session_for_a_run(job.master, job.archives))
+    else:
+        session = cleanup.enter_context(connected_session(job.remote, job.archives))
+        check_new(state, session=session)
     work, plan = prepare(
         compiled,
         state=state,
-        partitions=job.partitions or session.sparkContext.defaultParallelism,
+        session=session,
+        partitions=job.partitions or cores_of(session),
         static=list(job.static),
         static_graphs=job.static_graphs,
         changelog=changelog,
@@ -356,10 +359,8 @@ def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitS
         in_order=True,
         contexts=job.contexts,
     )
-    if job.master is not None and not job.master.startswith("local"):
-        warm_hosts(
-            session, calls_of_tasks(plan, stages_of(plan, max(work.parts))), session.sparkContext.defaultParallelism
-        )
+    if job.remote is not None or (job.master is not None and not job.master.startswith("local")):
+        warm_hosts(session, calls_of_tasks(plan, stages_of(plan, max(work.parts))), cores_of(session))
     return SparkRun(
         session, work, plan, batch=job.batch, on_error=job.on_error, report=reports(), blank_nodes=job.blank_nodes,
         contexts=job.contexts, keep_terms=job.format == "table",

@@ -22,7 +22,7 @@ class Job:
     `ahead`: microseconds that an element may be later than the one before it. `flush_after`: microseconds without input after which
     one is complete. `clock` "wall": time follows the clock, `clock_delay` microseconds behind. `idle`: microseconds after which
     others do not wait for a live input. `master`: Spark's URL of a cluster, whose workers keep the `state` in that folder, with
-    the Python environment of `archives`.
+    the Python environment of `archives`. `remote`: instead, the URL of a Spark Connect server.
     """
 
     text: str = ""
@@ -67,6 +67,7 @@ class Job:
     max_state: int | None = None
     max_backlog: int | None = None
     master: str | None = None
+    remote: str | None = None
     state: str | None = None
     archives: Path | None = None
 
@@ -77,19 +78,26 @@ def check_partitions(runner: str, partitions: int | None) -> None:
         raise UsageError("--partitions divides the state on Spark (--runner spark); the local runner has one part")
 
 
-def check_cluster(runner: str, master: str | None, state: str | None, archives: Path | None) -> None:
+def check_cluster(
+    runner: str, master: str | None, remote: str | None, state: str | None, archives: Path | None
+) -> None:
     """UsageError for a cluster without Spark, or without a folder that its workers reach."""
-    if archives is not None and (master is None or master.startswith("local")):
+    if archives is not None and remote is None and (master is None or master.startswith("local")):
         raise UsageError("--archives is the environment of a cluster's workers: add --runner spark --master URL")
     if archives is not None and not archives.name.endswith((".tar.gz", ".tgz")):
         raise UsageError(
             f"--archives {archives} is not a .tar.gz: Spark unpacks other archives without the right to execute Python"
         )
-    if runner != "spark" and (master is not None or state is not None):
-        raise UsageError("--master and --state are for Spark: add --runner spark")
-    if master is not None and not master.startswith("local") and state is None:
+    if runner != "spark" and (master is not None or remote is not None or state is not None):
+        raise UsageError("--master, --remote and --state are for Spark: add --runner spark")
+    if remote is not None and master is not None:
+        raise UsageError("--master starts a driver here, --remote is one that is there already: give one of them")
+    if remote is not None and not remote.startswith("sc://"):
+        raise UsageError(f"--remote {remote!r} is no Spark Connect server; write it as sc://host:15002")
+    where = f"--remote {remote}" if remote is not None else f"--master {master}"
+    if (remote is not None or (master is not None and not master.startswith("local"))) and state is None:
         raise UsageError(
-            f"--master {master} needs --state: a folder that all workers reach by the same path, or by its URI (s3a://bucket/folder)"
+            f"{where} needs --state: a folder that all workers reach by the same path, or by its URI (s3a://bucket/folder)"
         )
 
 

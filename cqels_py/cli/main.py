@@ -258,9 +258,14 @@ maps = click.option(
     help="The cluster for --runner spark, such as spark://host:7077. Default: this machine.",
 )
 @click.option(
+    "--remote",
+    metavar="URL",
+    help="A Spark Connect server for --runner spark, such as sc://host:15002, instead of --master.",
+)
+@click.option(
     "--state",
     metavar="FOLDER",
-    help="An empty folder for the state on a cluster (--master), which all workers reach by the same path or by its URI.",
+    help="An empty folder for the state on a cluster (--master, --remote), which all workers reach by the same path or by its URI.",
 )
 @click.option(
     "--archives",
@@ -312,6 +317,7 @@ def run_command(
     checkpoint: Path | None,
     every: str | None,
     master: str | None,
+    remote: str | None,
     state: str | None,
     archives: Path | None,
     log_format: str,
@@ -339,7 +345,7 @@ def run_command(
 
     with failures.logged_as(log_format), failures.reported():
         check_partitions(runner, partitions)
-        check_cluster(runner, master, state, archives)
+        check_cluster(runner, master, remote, state, archives)
         check_threads(runner, threads)
         check_rejects(runner, rejects)
         check_metrics(runner, metrics)
@@ -392,6 +398,7 @@ def run_command(
             max_state=None if max_state is None else arguments.size("--max-state", max_state),
             max_backlog=arguments.size("--max-backlog", max_backlog or "1GiB"),
             master=master,
+            remote=remote,
             state=state,
             archives=archives,
         )

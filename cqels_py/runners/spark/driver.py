@@ -25,9 +25,10 @@ from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.scopes import SOURCE
 from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import Plan
-from cqels_py.runners.spark import folder, stage
+from cqels_py.runners.spark import stage
 from cqels_py.runners.spark.describe import loads_in_words
 from cqels_py.runners.spark.pipeline import answers
+from cqels_py.runners.spark.reaching import StateFolder
 from cqels_py.runners.spark.rows import TICK
 from cqels_py.runners.spark.session import Session
 from cqels_py.runners.spark.stage import Job
@@ -70,6 +71,7 @@ class SparkRun:
         self.dictionary = Dictionary(strict=True)
         self._session = session
         self._job = job
+        self._folder = StateFolder(Location(job.folder), session)
         self._batch = batch or ELEMENTS_A_MICRO_BATCH
         self._on_error = on_error
         self._report = report or _log
@@ -88,7 +90,7 @@ class SparkRun:
 
     def details(self) -> str:
         """How evenly the state is partitioned."""
-        return loads_in_words(folder.loads(Location(self._job.folder)))
+        return loads_in_words(self._folder.loads())
 
     def write_to(self, sink: Sink) -> None:
         """Write all results to a sink, which is flushed after each micro-batch, and committed at the end of the streams."""
@@ -191,7 +193,7 @@ class SparkRun:
             rows = answers(self._job, frame, number, final=final).toArrow()
         except PySparkException as error:
             raise RunError(_cause(str(error))) from error
-        counted = folder.statistics(Location(self._job.folder))
+        counted = self._folder.statistics()
         counters = self._counters
         counters.elements += len(batch)
         counters.triples += batch.triples

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,9 @@ from cqels_py.runners.statistics import Statistics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+Progress: TypeAlias = "StreamingQueryProgress"
 
 METRICS = "cqels"
 """The name of the counts in Spark's progress, if no other is given."""
@@ -132,3 +135,15 @@ def observed(rows: DataFrame, name: str) -> DataFrame:
         value = F.when(F.col("sign") == _FIRST_SIGN + place, F.unix_micros("time"))
         aggregates.append((F.max if count in _LARGEST else F.sum)(value).alias(count))
     return rows.observe(name, *aggregates).where(F.col("sign") < _FIRST_SIGN)
+
+
+def counts_in(progress: Progress, name: str) -> BatchCounts | None:
+    """The counts under this name in the progress of a micro-batch; None if it has none, as the query is another one."""
+    row = progress.observedMetrics.get(name)
+    if row is None:
+        return None
+    found = row.asDict()
+    if "schema" in found:
+        # With Spark Connect.
+        found = dict(zip((each["name"] for each in found["schema"]["fields"]), found["values"], strict=True))
+    return BatchCounts(**found)

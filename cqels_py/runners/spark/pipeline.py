@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark import SparkFiles, TaskContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType, IntegralType, StringType, TimestampType
 
@@ -92,12 +92,9 @@ def _stage(
     return evaluate
 
 
-def application_of(frames: Mapping[str, Frame]) -> str | None:
-    """Spark's id of the application of the frames, in this process or on a server; None if these are no frames."""
-    for frame in frames.values():
-        if (session := getattr(frame, "sparkSession", None)) is not None:
-            return str(session.conf.get("spark.app.id"))
-    return None
+def session_of(frames: Mapping[str, Frame]) -> SparkSession | None:
+    """The session of the frames, None if these are no frames."""
+    return next((frame.sparkSession for frame in frames.values() if isinstance(frame, DataFrame)), None)
 
 
 def check_frames(frames: Mapping[int, Frame], time_predicates: Sequence[str | None]) -> None:

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from cqels_py.errors import MissingExtra, UsageError
+from cqels_py.errors import MissingExtra, RunError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +46,15 @@ appender.none.name = none
 _UNPACKED = "cqels_environment"
 """The folder of an archive in the working directory of each executor."""
 _INSTALL = "pip install 'cqels_py[spark]'"
+_INSTALL_CONNECT = "pip install 'cqels_py[spark-connect]'"
+_ON_A_SERVER = (
+    "spark.sql.adaptive.enabled",
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.sql.session.timeZone",
+)
+"""Settings that a client of Spark Connect may change."""
+CONNECT_SECONDS = 20
+"""How long a server may take to answer for the first time."""
 
 
 def get_session(master: str = "local[*]", options: Mapping[str, str] | None = None) -> Session:
@@ -65,6 +74,75 @@ def get_session(master: str = "local[*]", options: Mapping[str, str] | None = No
     for name, value in {**SETTINGS, **(options or {})}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def is_connected(session: Session) -> bool:
+    """Is it a session of Spark Connect, whose driver is elsewhere?"""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
+def cores_of(session: Session) -> int:
+    """How many tasks Spark runs at a time, by its own estimate."""
+    if not is_connected(session):
+        return int(session.sparkContext.defaultParallelism)
+    from pyspark.sql import functions as F
+
+    # A client is not told; so many partitions a range has.
+    return session.range(1 << 16).select(F.spark_partition_id()).distinct().count()
+
+
+@contextmanager
+def connected_session(url: str, archive: Path | None = None) -> Iterator[Session]:
+    """A session of the Spark Connect server at this URL (sc://host:15002), closed afterwards. `archive`: as for `session_for_a_run`.
+
+    MissingExtra without the packages that the protocol needs, RunError if there is no such server.
+    """
+    require_pyspark()
+    for package in ("grpc", "grpc_status", "google.rpc"):
+        if not _is_there(package):
+            raise MissingExtra(f"Spark Connect needs grpcio and others: {_INSTALL_CONNECT}")
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    _check_server(url)
+    try:
+        session = SparkSession.builder.remote(url).getOrCreate()
+        for name in _ON_A_SERVER:
+            session.conf.set(name, SETTINGS[name])
+        if archive is not None:
+            session.addArtifacts(f"{archive.absolute()}#{_UNPACKED}", archive=True)
+            session.conf.set("spark.sql.execution.pyspark.python", f"./{_UNPACKED}/bin/python")
+    except PySparkException as error:
+        raise RunError(f"no session of Spark Connect at {url}: {str(error).strip().splitlines()[0]}") from error
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _check_server(url: str) -> None:
+    """RunError if there is no server: the client itself would try for ten minutes."""
+    import grpc
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    try:
+        channel = DefaultChannelBuilder(url).toChannel()
+    except PySparkException as error:
+        raise UsageError(f"{url} is no address of a Spark Connect server: {error}") from error
+    try:
+        grpc.channel_ready_future(channel).result(timeout=CONNECT_SECONDS)
+    except grpc.FutureTimeoutError:
+        raise RunError(f"no Spark Connect server answers at {url} within {CONNECT_SECONDS} seconds") from None
+    finally:
+        channel.close()
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 
 from cqels_py.runners.spark import parts, stage
 from cqels_py.runners.spark.metrics import BatchCounts, received_counts, rows_of_counts, sent_counts
-from cqels_py.spark import continuous, loads, prepare, statistics
+from cqels_py.spark import continuous, counts_in, loads, prepare, statistics
 from tests.runners.spark.simulation import rows_of
 from tests.runners.spark.test_simulated import EX
 from tests.runners.spark.test_streaming import ELEMENTS, Setting, local
@@ -112,11 +112,11 @@ def test_spark_reports_them_with_each_micro_batch(spark: SparkSession, tmp_path:
     answers = continuous(setting.frames(), TWO_STAGES, state=setting.state, changelog=True, tasks=1, metrics="sensors")
     progress = setting.run(answers)
     assert setting.results() == local(TWO_STAGES, ELEMENTS)
-    told = [each["observedMetrics"]["sensors"].asDict() for each in progress if "sensors" in each["observedMetrics"]]
-    total = reduce(BatchCounts.plus, [BatchCounts(**each) for each in told])
+    told = [found for each in progress if (found := counts_in(each, "sensors")) is not None]
+    total = reduce(BatchCounts.plus, told)
     found = statistics(setting.state)
     assert (total.elements, total.results, total.late) == (found.elements, found.results, found.late)
     assert found.elements == len(ELEMENTS)
     assert total.event_time == found.event_time
-    by_listener = [dict(each.observedMetrics["sensors"].asDict()) for each in heard if each.observedMetrics]
-    assert by_listener == told
+    assert [counts_in(each, "sensors") for each in heard if each.observedMetrics] == told
+    assert counts_in(heard[0]) is None, "no query has the name that is used without another one"

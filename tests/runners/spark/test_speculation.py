@@ -37,12 +37,12 @@ EX = "http://ex.org/"
 
 
 @contextmanager
-def process(folder: Path, name: str, *arguments: str) -> Iterator[Path]:
+def process(folder: Path, name: str, *arguments: str, memory: str = "256m") -> Iterator[Path]:
     """A process of Spark's, ended afterwards with all that it has started; gives the file of its log."""
     import pyspark
 
     log = folder / f"{name}.log"
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": memory}
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), *arguments]
     with log.open("w") as out:
         started = subprocess.Popen(command, stdout=out, stderr=out, env=environment, cwd=folder, start_new_session=True)

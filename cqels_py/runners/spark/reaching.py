@@ -1,0 +1,100 @@
+"""Reaching the folder of a state: from the driver; or, with Spark Connect, from a task, as a client need not reach it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from cqels_py.checkpoints.locations import Location
+from cqels_py.errors import CqelsError, RunError, UsageError
+from cqels_py.runners.spark import folder
+from cqels_py.runners.spark.folder import Claim, PartLoad
+from cqels_py.runners.spark.session import Session, is_connected
+from cqels_py.runners.spark.stage import BEGINNING
+from cqels_py.runners.statistics import Statistics
+
+_SCHEMA = pa.schema([("answer", pa.string())])
+_VALUE, _ERROR, _IS_USAGE = "value", "error", "is usage"
+_NEEDED = "Its workers need cqels_py of the version of this client, and the libraries to reach the state"
+_Function: TypeAlias = Callable[..., Any]
+"""Of a location and other arguments; what it returns can be written as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """The folder of a query's state. `session`: where tasks reach it, if that is one of Spark Connect."""
+
+    location: Location
+    session: Session | None = None
+
+    def check_empty(self) -> None:
+        """UsageError if there is something in the folder."""
+        self._ask(folder.check_empty)
+
+    def lay_out(self, about: Mapping[str, str | int], application: str | None, beginning: bytes | memoryview) -> Claim:
+        """Claim the folder for a query (see `folder.claim`). Its parts begin with this data, unless they have begun."""
+        return Claim(**self._ask(_lay_out, dict(about), application, bytes(beginning)))
+
+    def statistics(self) -> Statistics:
+        """The query's counts up to its last micro-batch."""
+        return Statistics(**self._ask(_statistics))
+
+    def loads(self) -> list[list[PartLoad]]:
+        """The load of each part of each stage up to the last micro-batch."""
+        return [[PartLoad(**each) for each in stage] for stage in self._ask(_loads)]
+
+    def _ask(self, function: _Function, *arguments: object) -> Any:
+        if self.session is None or not is_connected(self.session):
+            return function(self.location, *arguments)
+        return _in_a_task(self.session, partial(function, self.location, *arguments))
+
+
+def _lay_out(location: Location, about: Mapping[str, str | int], application: str | None, beginning: bytes) -> Any:
+    claimed = folder.claim(location, about, application)
+    store = location.open()
+    if BEGINNING not in store.names():
+        store.put(BEGINNING, beginning)
+    return asdict(claimed)
+
+
+def _statistics(location: Location) -> Any:
+    found = asdict(folder.statistics(location))
+    # By pairs, which are no names; on Spark there are none.
+    del found["rejected"]
+    return found
+
+
+def _loads(location: Location) -> Any:
+    return [[asdict(each) for each in stage] for stage in folder.loads(location)]
+
+
+def _in_a_task(session: Session, call: Callable[[], Any]) -> Any:
+    """What the call returns on the cluster; its errors are raised here. RunError if the task fails in another way."""
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = session.range(0, 1, 1, 1).mapInArrow(partial(_answer, call), "answer string").toArrow()
+    except PySparkException as error:
+        first = str(error).strip().partition("\n")[0]
+        raise RunError(f"the cluster cannot run a task of cqels_py: {first}. {_NEEDED}") from error
+    (told,) = rows.column("answer").to_pylist()
+    found = json.loads(told)
+    if (message := found.get(_ERROR)) is not None:
+        raise (UsageError if found[_IS_USAGE] else RunError)(message)
+    return found[_VALUE]
+
+
+def _answer(call: Callable[[], Any], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The task: the row that it gets is of no interest."""
+    for _ in batches:
+        pass
+    try:
+        found = {_VALUE: call()}
+    except CqelsError as error:
+        found = {_ERROR: str(error), _IS_USAGE: isinstance(error, UsageError)}
+    yield pa.record_batch([[json.dumps(found)]], schema=_SCHEMA)

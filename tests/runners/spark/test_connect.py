@@ -1,0 +1,182 @@
+"""Spark Connect: the driver is a server, and the client does not reach the folder of the state.
+
+It starts a server, so it runs with CQELS_TEST_SERVERS=1, as in continuous integration.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from cqels_py.checkpoints.locations import Location
+from cqels_py.errors import MissingExtra, RunError, UsageError
+from cqels_py.runners.spark import reaching
+from cqels_py.runners.spark.session import connected_session
+from tests.runners.spark.conftest import ROOT
+from tests.runners.spark.test_speculation import found_in, process
+
+EX = "http://ex.org/"
+QUERY = f"SELECT ?s (SUM(?v) AS ?n) WHERE {{ STREAM <{EX}s> [RANGE 60us] {{ ?s <{EX}v> ?v }} }} GROUP BY ?s"
+UNREACHABLE = """
+import sys
+from cqels_py.checkpoints.locations import Location
+def refuse(self):
+    raise AssertionError("the client does not reach the state")
+Location.open = refuse
+"""
+"""What a client begins with."""
+COMMAND = UNREACHABLE + "from cqels_py.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
+JOB = """
+import json
+from pathlib import Path
+import cqels_py.spark
+from cqels_py.runners.spark.session import connected_session
+url, folder, query = sys.argv[1:]
+with connected_session(url) as session:
+    frame = session.readStream.schema("time long, subject string, predicate string, object string")
+    frame = frame.option("maxFilesPerTrigger", 1).json(folder + "/in")
+    answers = cqels_py.spark.continuous({"http://ex.org/s": frame}, query, state=folder + "/state", partitions=2)
+    writer = answers.writeStream.option("checkpointLocation", folder + "/checkpoint").format("parquet")
+    running = writer.trigger(availableNow=True).start(folder + "/out")
+    running.awaitTermination()
+    counts = [cqels_py.spark.counts_in(each) for each in running.recentProgress]
+    rows = session.read.parquet(folder + "/out").toArrow().to_pylist()
+    found = cqels_py.spark.statistics(folder + "/state", session=session)
+    loads = cqels_py.spark.loads(folder + "/state", session=session)
+    print(json.dumps({
+        "rows": sorted([each["s"], each["n"], each["sign"]] for each in rows),
+        "counted": sum(each.elements for each in counts if each is not None),
+        "elements": found.elements, "results": found.results, "parts": len(loads[0]),
+    }))
+"""
+needs_server = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.skipif(
+        os.environ.get("CQELS_TEST_SERVERS") != "1", reason="it starts a server: set CQELS_TEST_SERVERS=1"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Spark Connect server on this machine."""
+    for package in ("pyspark", "grpc"):
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed: pip install 'cqels_py[spark-connect]'")
+    from cqels_py.runners.spark.session import use_java
+
+    try:
+        use_java()
+    except MissingExtra as error:
+        pytest.skip(str(error))
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.ui.enabled": "false",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.python.daemon.module": "cqels_py.runners.spark.daemon",
+    }
+    options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    main = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", *options, "spark-internal"]
+    folder = tmp_path_factory.mktemp("server")
+    with process(folder, "server", "org.apache.spark.deploy.SparkSubmit", *main, memory="1g") as log:
+        port = found_in(log, r"Spark Connect server started at: \S*:(\d+)")
+        yield f"sc://127.0.0.1:{port}"
+
+
+def client(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def importable() -> Iterator[None]:
+    """The server's workers import the package, and run in this Python."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]))
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        yield
+
+
+class TestWithAServer:
+    pytestmark = needs_server
+
+    def test_the_command_line(self, server: str, tmp_path: Path) -> None:
+        integer = "<http://www.w3.org/2001/XMLSchema#integer>"
+        lines = [f'{n * 7},<{EX}s{n % 3}>,<{EX}v>,"""{n}""^^{integer}"' for n in range(60)]
+        (tmp_path / "s.csv").write_text("\n".join(["time,subject,predicate,object", *lines]) + "\n")
+        asked = ["run", "-q", QUERY, "--stream", f"{EX}s={tmp_path / 's.csv'}", "--format", "csv", "--stats"]
+        state = tmp_path / "state"
+        there = ["--runner", "spark", "--remote", server, "--state", str(state), "--partitions", "2", "--batch", "25"]
+        found = client(COMMAND, *asked, *there)
+        assert found.returncode == 0, found.stderr
+        wanted = client("import sys; from cqels_py.cli.main import main; sys.exit(main(sys.argv[1:]))", *asked)
+        assert len(found.stdout.splitlines()) > 60
+        assert found.stdout == wanted.stdout
+        assert "60 rows to 2 partitions" in found.stderr
+        again = client(COMMAND, *asked, *there)
+        assert (again.returncode, "is not empty: give the run a new folder" in again.stderr) == (2, True)
+
+    def test_a_job(self, server: str, tmp_path: Path) -> None:
+        (tmp_path / "in").mkdir()
+        for batch in range(2):
+            rows = [
+                {"time": n, "subject": f"<{EX}s{n % 2}>", "predicate": f"<{EX}v>", "object": f'"{n}"'}
+                for n in range(10 * batch, 10 * batch + 10)
+            ]
+            file = tmp_path / "in" / f"{batch}.json"
+            file.write_text("\n".join(map(json.dumps, rows)))
+            # Spark takes files by age.
+            os.utime(file, (1_700_000_000 + batch,) * 2)
+        found = client(UNREACHABLE + JOB, server, str(tmp_path), QUERY.replace("SUM", "COUNT"))
+        assert found.returncode == 0, found.stderr
+        said = json.loads(found.stdout.splitlines()[-1])
+        assert (said["elements"], said["counted"], said["parts"]) == (20, 20, 2)
+        integer = "http://www.w3.org/2001/XMLSchema#integer"
+        expected = [[f"<{EX}s{n % 2}>", f'"{n // 2 + 1}"^^<{integer}>', 1] for n in range(20)]
+        assert said["rows"] == sorted(expected)
+        assert said["results"] == 20
+
+
+def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    if find_spec("pyspark") is None or find_spec("grpc") is None:
+        pytest.skip("Spark Connect is not installed: pip install 'cqels_py[spark-connect]'")
+    monkeypatch.setattr("cqels_py.runners.spark.session.CONNECT_SECONDS", 1)
+    with (
+        pytest.raises(RunError, match=r"answers at sc://127.0.0.1:9 within 1 s"),
+        connected_session("sc://127.0.0.1:9"),
+    ):
+        pass
+    with pytest.raises(UsageError, match="no address of a Spark Connect server"), connected_session("sc://host:x/y"):
+        pass
+
+
+def test_without_the_packages_of_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cqels_py.runners.spark.session.find_spec", lambda name: None if "grpc" in name else object())
+    with pytest.raises(MissingExtra, match="needs grpcio and others: pip install"), connected_session("sc://host"):
+        pass
+
+
+def test_errors_of_a_task_are_those_of_a_call(tmp_path: Path) -> None:
+    """The functions that tasks run, called here."""
+    (tmp_path / "other").touch()
+    here = reaching.StateFolder(Location(str(tmp_path)))
+    with pytest.raises(UsageError, match="is not empty") as direct:
+        here.check_empty()
+    (told,) = reaching._answer(here.check_empty, [])
+    assert json.loads(told.column("answer")[0].as_py()) == {"error": str(direct.value), "is usage": True}
+
+    def fail() -> None:
+        raise RunError("it fails")
+
+    (told,) = reaching._answer(fail, [])
+    assert json.loads(told.column("answer")[0].as_py()) == {"error": "it fails", "is usage": False}
