@@ -415,6 +415,7 @@ class _Prepared:
             report=report_for(plan, logged(_LOG)),
             in_order=self.in_order,
             split=claimed.split,
+            own_ticks=own_elements or plan.rules is not None,
         )
         return Job(
             folder=location.text,
@@ -423,7 +424,7 @@ class _Prepared:
             template=self.template,
             streams=plan.streams,
             time_predicates=plan.time_predicates,
-            routing=replace(routing, own_elements=own_elements),
+            routing=replace(routing, own_elements=own_elements, instants=own_elements and len(self.stages) > 1),
             blueprint=blueprint.packed(),
             exchanges=exchanges,
             in_order=self.in_order,

@@ -1,9 +1,9 @@
 """A plan in stages of parts, each with its own piece of the state.
 
-The first stage reads the streams, partitioned by shares of variables. Where an operator combines mappings of several parts, the plan
-is cut: the operators from there on are another stage, which reads the changelog of the stage before, partitioned by its own group
-keys or columns, or in one part. Changes are reduced before they are exchanged where that is possible: partial counts, each part's
-first rows.
+The first stage reads the streams, partitioned by shares of variables. Where an operator combines mappings of several parts, the
+plan is cut: the operators from there on are another stage, which reads the changelog of the stage before, partitioned by its own
+group keys or columns, or in one part. Changes are reduced before they are exchanged where that is possible: partial counts, each
+part's first rows.
 
 >>> from cqels_py.plan.nodes import GroupRows, PlannedAggregate, ChangelogRead
 >>> group = GroupRows(ChangelogRead(("room", "t")), ("room",), (PlannedAggregate("n", "COUNT", "t", False),))
@@ -56,8 +56,8 @@ Aggregates: TypeAlias = tuple[PlannedAggregate, ...]
 _MERGED = {"COUNT(*)": "SUM", "COUNT": "SUM", "MIN": "MIN", "MAX": "MAX", "SAMPLE": "SAMPLE"}
 """Aggregates with partial aggregates, and the function that merges these.
 
-SUM and AVG are not among them: sums are exact and rounded once, at the end; a partial sum of doubles would be rounded already. Where
-every arrival is a tick, partial sums save nothing either: they change with every row.
+SUM and AVG are not among them: sums are exact and rounded once, at the end; a partial sum of doubles would be rounded already.
+Where every arrival is a tick, partial sums save nothing either: they change with every row.
 """
 
 
@@ -130,19 +130,21 @@ def reports_at_boundaries(plan: Plan) -> bool:
 
 
 def keeps_to_own_elements(plan: Plan, stages: Sequence[PlannedStage]) -> bool:
-    """Do the parts of a plan give their results without the elements that have no triple of theirs, but for the last one and
-    the first ones of their times?
+    """Do the parts of a plan give their results without the elements that have no triple of theirs, but for the first and the last
+    one and those of their times?
 
-    They do where all changes follow from their own elements and from time, and no other stage combines ticks of several parts: for
-    windows of time that change at once. Windows that count elements, have steps or sessions, and event patterns and rules need more.
+    They do where all changes follow from their own elements and from time: for windows of time. Windows that count elements or have
+    sessions, and event patterns and rules need more. Where windows change at once, ticks of other parts must not be seen. Ticks of
+    parts are combined if those of an instant are of one kind: windows all change at once, or at the boundaries of a STEP.
     """
     leaves = [each for each in nodes_of(plan.root) if not inputs_of(each)]
+    eager = {window.bounds.eager for window in plan.windows}
     return (
-        len(stages) == 1
-        and stages[0].shares is not None
+        stages[0].shares is not None
         and plan.rules is None
-        and not reports_at_boundaries(plan)
-        and all(window.bounds.measure is Measure.TIME and window.bounds.eager for window in plan.windows)
+        and (eager == {False} or not reports_at_boundaries(plan))
+        and (len(eager) == 1 or len(stages) == 1)
+        and all(window.bounds.measure is Measure.TIME for window in plan.windows)
         and all(isinstance(each, Scan | StaticScan | Rows | GraphNames) for each in leaves)
         and not any(isinstance(each, CountedJoin) for each in nodes_of(plan.root))
         and follows_changes(plan.root)

@@ -33,7 +33,7 @@ _TERMS, _STATIC = "terms", "static"
 @dataclass(frozen=True, slots=True)
 class Blueprint:
     """The stages of a plan. `report`: gets reports of its dataflows. `split`: parts may hold rows of others (migration.py), whose
-    results they leave out. The others: see `Job`."""
+    results they leave out. `own_ticks`: the parts of the first stage have different ticks. The others: see `Job`."""
 
     plan: Plan
     stages: tuple[PlannedStage, ...]
@@ -44,6 +44,7 @@ class Blueprint:
     report: Callable[[str], None]
     in_order: bool
     split: bool = False
+    own_ticks: bool = False
 
     def packed(self) -> bytes:
         """For the tasks, which unpack it only where a state has to be made."""
@@ -68,7 +69,7 @@ class Blueprint:
         if number < len(self.exchanges):
             exchange = self.exchanges[number]
             changelog = ChangelogOutput(exchange.width)
-            own_ticks = number == 0 and self.plan.rules is not None
+            own_ticks = number == 0 and self.own_ticks
             results = Handover(dictionary, changelog, exchange, part, own_ticks=own_ticks, own=own)
         runner = None if number else LocalRunner(dictionary, self.lateness)
         counted = Counters() if runner is None else runner.counters

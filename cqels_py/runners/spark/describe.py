@@ -49,8 +49,8 @@ def _elements(plan: Plan, stages: Sequence[PlannedStage]) -> str:
     copies = 1.0 if first.shares is None else float(first.shares.replication)
     if keeps_to_own_elements(plan, stages):
         which = (
-            "a partition gets its own elements, the first ones of their times and the last one of all; "
-            "the first partition counts all by their times"
+            f"a partition gets its own elements, {'the first ones' if len(stages) == 1 else 'all'} of their times, and the "
+            "first and the last of all; the first partition counts all by their times"
         )
         size = copies * (_TRIPLE + _ELEMENT) + _TIME
     else:

@@ -1,10 +1,10 @@
 """The exchange between stages: changes, with their ticks and the texts of their terms, from all partitions of one stage
 to those of the next.
 
-All partitions of a stage have the same ticks, as each gets the times of all elements. So changes of different
+All partitions of a stage have the same ticks, where each gets the times of all elements. So changes of different
 partitions are combined by the numbers of their ticks. The ticks themselves, also those without changes, come from one
-of the partitions. Only rules have ticks at which other partitions have none, after all others of their instants: all
-partitions then send theirs, and the n-th ticks of an instant are one.
+of the partitions. Where partitions get their own elements, and where rules have ticks of their own, after all others of
+their instants, all partitions send theirs, and the n-th ticks of an instant are one.
 """
 
 from __future__ import annotations

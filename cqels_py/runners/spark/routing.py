@@ -1,9 +1,11 @@
 """Partitioning: from rows of a data frame to the input of each partition of the state.
 
-A partition gets the triples that it owns, as ids, and the texts of their terms. Where windows count elements, or ticks of several
-partitions are combined, it gets the time and stream of every element, so that windows, expiries and boundaries happen at the same
-ticks as on one machine. Elsewhere it gets its own elements, the first element of each of their times, where windows let expire,
-and the last one, which says how far time has come; the first partition also gets the times of the others, to count them.
+A partition gets the triples that it owns, as ids, and the texts of their terms. Where windows count elements, and for event patterns
+and rules, it gets the time and stream of every element, so that windows, expiries and boundaries happen at the same ticks as on one
+machine. Elsewhere it gets its own elements, the first element of each of their times, where windows let expire, and the first and
+the last one of all, which say where time begins and how far it has come; the first partition also gets the times of the others, to
+count them. Where another stage combines ticks of several partitions, it gets all elements of the times of its own, as the n-th
+ticks of an instant are one.
 """
 
 from __future__ import annotations
@@ -57,11 +59,12 @@ class Route:
 @dataclass(frozen=True, slots=True)
 class Routing:
     """How triples find their partitions. No routes: all go to one partition. `own_elements`: a partition gets its own elements,
-    the first ones of their times, and the last."""
+    the first ones of their times (`instants`: all), and the first and last of all."""
 
     parts: int
     routes: tuple[Route, ...]
     own_elements: bool = False
+    instants: bool = False
 
     def owners(self, batch: ElementBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The partitions of each triple: positions and partitions, each pair once, ordered by partition, then position."""
@@ -146,8 +149,8 @@ class _Cube:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSlice:
-    """The input of one partition from one task: all elements, or its own ones with the first of their times and the last; its own
-    triples, and the texts of hashed terms.
+    """The input of one partition from one task: all elements, or those that it needs; its own triples, and the texts of hashed
+    terms.
 
     `needed`: triples that any partition gets, each once; `skipped`: malformed rows. Both are counted in one of the
     partitions, as are `others`, the times (n) of elements that it does not get. `until`: by the clock no element before this instant
@@ -190,15 +193,15 @@ def slices(
     rows, owners = routing.owners(batch)
     element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
     cuts = np.searchsorted(owners, np.arange(routing.parts + 1))
-    firsts = _first_of_each_time(batch) if routing.own_elements else None
+    choice = _Choice.of(batch, routing) if routing.own_elements else None
     found = [
-        _slice(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary, firsts) for part in range(routing.parts)
+        _slice(batch, rows[cuts[part] : cuts[part + 1]], element, dictionary, choice) for part in range(routing.parts)
     ]
     needed = np.zeros(batch.triples, np.bool_)
     needed[rows] = True
     others = None
-    if firsts is not None:
-        others = np.delete(batch.time, _chosen(batch, element[rows[: cuts[1]]], firsts))
+    if choice is not None:
+        others = np.delete(batch.time, choice.elements(element[rows[: cuts[1]]]))
     found[0] = replace(found[0], needed=int(np.count_nonzero(needed)), skipped=skipped, others=others)
     return found if until is None else [replace(each, until=until) for each in found]
 
@@ -216,12 +219,13 @@ def learn(ids: Ids, texts: npt.NDArray[np.uint8], offsets: Ids, dictionary: Dict
         raise RunError("terms have other ids here than where they were encoded: are all workers of one version?")
 
 
-def _slice(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary, firsts: Ids | None) -> PartitionSlice:
-    """`rows`: the partition's triples; `element` that each triple of the batch is of. `firsts`: of each element, where others are
-    left out."""
+def _slice(
+    batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary, choice: _Choice | None
+) -> PartitionSlice:
+    """`rows`: the partition's triples; `element` that each triple of the batch is of. `choice`: None where it gets all elements."""
     numbers, time, stream = element[rows], batch.time, batch.stream
-    if firsts is not None:
-        chosen = _chosen(batch, numbers, firsts)
+    if choice is not None:
+        chosen = choice.elements(numbers)
         numbers, time, stream = np.searchsorted(chosen, numbers), time[chosen], stream[chosen]
     first = np.zeros(len(time) + 1, np.int64)
     np.cumsum(np.bincount(numbers, minlength=len(time)), out=first[1:])
@@ -234,21 +238,34 @@ def _slice(batch: ElementBatch, rows: Ids, element: Ids, dictionary: Dictionary,
     return PartitionSlice(mine, ids, texts, offsets)
 
 
-def _first_of_each_time(batch: ElementBatch) -> Ids:
-    """The number of the first element that has the same time, for each element."""
-    _, first, of_time = np.unique(batch.time, return_index=True, return_inverse=True)
-    return first[of_time]
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The elements that a partition gets. `instant`: a number of each element's time; `first`: by instant the first element, None:
+    all of its elements are needed; `ends`: the first and the last element by time."""
 
+    instant: Ids
+    first: Ids | None
+    ends: Ids
 
-def _chosen(batch: ElementBatch, own: Ids, firsts: Ids) -> Ids:
-    """The numbers of the elements that a partition gets: its own, the first ones of their times, and the last one by time.
+    @staticmethod
+    def of(batch: ElementBatch, routing: Routing) -> _Choice:
+        _, first, instant = np.unique(batch.time, return_index=True, return_inverse=True)
+        ends = [np.argmin(batch.time), np.argmax(batch.time)] if len(batch) else []
+        return _Choice(instant, None if routing.instants else first, np.array(ends, np.int64))
 
-    An element lets expire whatever its time ends. If it came to the parts of its triples alone, a row that leaves and comes
-    back at an instant would be two changes in one partition, and none in another.
-    """
-    if not len(batch):
-        return own
-    return np.unique(np.concatenate([own, firsts[own], [np.argmax(batch.time)]]))
+    def elements(self, own: Ids) -> Ids:
+        """The numbers of the elements for a partition with these elements of its own.
+
+        An element lets expire whatever its time ends. If it came to the parts of its triples alone, a row that leaves and comes
+        back at an instant would be two changes in one partition, and none in another.
+        """
+        if self.first is not None:
+            return np.unique(np.concatenate([own, self.first[self.instant[own]], self.ends]))
+        mine = np.zeros(len(self.instant), np.bool_)
+        mine[self.instant[own]] = True
+        found = mine[self.instant]
+        found[self.ends] = True
+        return np.flatnonzero(found)
 
 
 def combine(parts: Sequence[PartitionSlice], dictionary: Dictionary, *, in_order: bool = False) -> ElementBatch:

@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from cqels_py.algebra.nodes import Output
+from cqels_py.engine.compile import compile_query
 from cqels_py.runners.spark import stage
 from cqels_py.spark import prepare, statistics
 from tests.runners.spark import simulation
 from tests.runners.spark.test_simulated import DIVIDED, EX, STATIC, drawn
+from tests.runners.spark.test_stages import MERGED
 
 ALONE = (
     "by the object",
@@ -21,12 +23,24 @@ ALONE = (
     "not exists",
     "now",
     "optional",
+    "rstream",
     "static",
+    "step",
     "three patterns",
+    "tumbling",
     "union",
     "values",
 )
-"""Of the queries that are divided, those whose windows depend on time only, and change at once."""
+"""Of the queries that are divided, those whose windows depend on time only."""
+STAGES = {
+    **{name: text for name, text in MERGED.items() if name not in ("extremes",)},
+    "ends of a chain": "SELECT ?a ?d WHERE { STREAM :s [RANGE 50us] { ?a :link ?b . ?b :link ?c . ?c :v ?d } }",
+    "step of several": """SELECT ?v (COUNT(*) AS ?n) WHERE { STREAM :s [RANGE 60us STEP 20us] { ?c :v ?v }
+                          STREAM :t [RANGE 60us STEP 30us] { ?c :w ?w } } GROUP BY ?v""",
+    "step and range": """SELECT ?v (COUNT(*) AS ?n) WHERE { STREAM :s [RANGE 60us STEP 20us] { ?c :v ?v }
+                         STREAM :t [RANGE 60us] { ?c :w ?w } } GROUP BY ?v""",
+}
+ALL_ELEMENTS = {"step and range"}
 
 
 def text_of(name: str) -> str:
@@ -48,7 +62,7 @@ def test_which_queries_keep_to_own_elements() -> None:
         assert not in_order.routing.own_elements
         found += [name] if job.routing.own_elements else []
     assert set(ALONE) <= set(found)
-    others = {"join of windows", "step", "tumbling", "count", "count step", "minus", "rstream"}
+    others = {"join of windows", "count", "count step", "minus"}
     assert not others & set(found)
 
 
@@ -72,6 +86,31 @@ def test_results(name: str, lateness: int) -> None:
             lateness=lateness,
             seed=chance.randrange(10),
         )
+        assert found == wanted
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_ticks_of_parts_are_combined(name: str) -> None:
+    """Also where elements have the same times: the n-th ticks of an instant are one."""
+    text = f"PREFIX : <{EX}> {STAGES[name]}"
+    changes, chance = "REGISTER" not in text, random.Random(name)
+    streams = compile_query(text, changelog=changes).plan.streams
+    for coarse in (1, 10):
+        elements = [
+            replace(each, time=each.time // coarse * coarse)
+            for each in drawn(chance.randrange(1000), 80, subjects=9)
+            if str(each.stream) in streams
+        ]
+        elements = simulation.in_spark_order(elements, streams)
+        with simulation.scratch() as place:
+            job, _ = prepare(text, state=place, partitions=3, changelog=changes)
+            assert job.routing.own_elements == job.routing.instants == (name not in ALL_ELEMENTS)
+        cuts = [chance.randrange(80) for _ in range(4)] if coarse == 1 else []
+        found = simulation.run(
+            text, elements, STATIC, changelog=changes, cuts=cuts, tasks=1, parts=3, seed=chance.randrange(10)
+        )
+        wanted = simulation.expected(text, elements, STATIC, Output.CHANGELOG if changes else None)
+        assert wanted
         assert found == wanted
 
 
