@@ -25,10 +25,9 @@ from cqels_py.plan.nodes import (
 )
 from cqels_py.plan.traverse import scans_of, states_of
 from cqels_py.runners.spark.folder import PartLoad
+from cqels_py.runners.spark.forecast import bytes_of_triple, table
 
 _PLACES = ("subject", "predicate", "object")
-_TRIPLE, _ELEMENT, _TIME = 24, 20, 8
-"""Bytes that tasks send: three ids; the time, the stream and the place of the triples of an element; a time."""
 
 
 def describe(plan: Plan, partitions: int, heavy: Sequence[HeavyValue] = ()) -> str:
@@ -40,7 +39,7 @@ def describe(plan: Plan, partitions: int, heavy: Sequence[HeavyValue] = ()) -> s
     for number, stage in enumerate(later, 2):
         lines += _later(number, before, stage)
         before = stage
-    lines += [_elements(plan, (first, *later)), _micro_batch([first, *later])]
+    lines += [_elements(plan, (first, *later)), *table(plan, partitions), _micro_batch([first, *later])]
     return "\n".join(["on Spark", *(f"  {line}" for line in lines)]) + "\n"
 
 
@@ -52,10 +51,9 @@ def _elements(plan: Plan, stages: Sequence[PlannedStage]) -> str:
             f"a partition gets its own elements, {'the first ones' if len(stages) == 1 else 'all'} of their times, and the "
             "first and the last of all; the first partition counts all by their times"
         )
-        size = copies * (_TRIPLE + _ELEMENT) + _TIME
     else:
         which = "every partition gets the times of all elements"
-        size = copies * _TRIPLE + first.parts * _ELEMENT
+    size = bytes_of_triple(plan, stages, copies)
     return (
         f"{which}: about {size:,.0f} bytes for a triple in an element of its own, before compression and without terms"
     )
