@@ -104,7 +104,8 @@ class SourceRun:
         # After a restart there may be elements that wait for those of a source that was behind.
         parted = bool(engine._runner.frontiers)
         ahead = None if engine._guard is None else engine._options.ahead
-        return TimeMerge(readers, ahead, self._timings(numbers), numbers, parted=parted)
+        orders = [engine._inputs.order_of(iri) for iri in sources]
+        return TimeMerge(readers, ahead, self._timings(numbers), numbers, parted=parted, orders=orders)
 
     def _timings(self, numbers: Sequence[int]) -> list[Timing]:
         """How the elements of streams are put in order: as all the queries that read them have it, or else as the stream has."""

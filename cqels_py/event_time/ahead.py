@@ -82,6 +82,15 @@ class AheadGuard:
         self._greatest[stream] = time
         return True
 
+    def latest(self, stream: int) -> int:
+        """The time from which later elements of a stream are judged; `go_on` takes it."""
+        return self._of(stream)
+
+    def go_on(self, stream: int, latest: int) -> None:
+        """Judge the elements of a stream from a time on which `latest` has returned."""
+        self._of(stream)
+        self._greatest[stream] = latest
+
     def advance(self, time: int) -> None:
         """No element before `time` will come: later ones are judged from there."""
         known = self._greatest != _NOTHING_YET

@@ -52,9 +52,11 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES, wait: InputWait | None = None) -> Iterator[bytes]:
+def read_chunks(
+    location: str, chunk_bytes: int = CHUNK_BYTES, wait: InputWait | None = None, start: int = 0
+) -> Iterator[bytes]:
     """The bytes of a file as they become available, in chunks of about `chunk_bytes` at most. Of a named pipe without compression
-    chunks are empty where `wait` ends.
+    chunks are empty where `wait` ends. `start`: the first byte, of a regular file without compression.
 
     Files ending in .gz or .zst are decompressed. If compressed data is damaged or truncated, DataError is raised after
     the bytes that could be read.
@@ -70,7 +72,7 @@ def read_chunks(location: str, chunk_bytes: int = CHUNK_BYTES, wait: InputWait |
             elif compression == "zstd":
                 yield from _zstd(file, location)
             elif path.is_file() and hasattr(os, "pread"):
-                yield from _cut_at_lines(file, chunk_bytes)
+                yield from _cut_at_lines(file, chunk_bytes, start)
             else:
                 yield from (wait or InputWait()).chunks(file, chunk_bytes)
     except OSError as error:
@@ -93,11 +95,12 @@ def _opened(path: Path) -> BufferedReader[Any]:
     return pipe
 
 
-def _cut_at_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
+def _cut_at_lines(file: IO[bytes], chunk_bytes: int, at: int) -> Iterator[bytes]:
     """Chunks that end at a line's end, if there is one near the chunk's end. The reader then need not copy chunks to
     join their lines.
     """
-    near, at = min(_NEAR, chunk_bytes), 0
+    near = min(_NEAR, chunk_bytes)
+    file.seek(at)
     while True:
         cut = os.pread(file.fileno(), near, at + chunk_bytes - near).rfind(b"\n") + 1
         chunk = file.read(chunk_bytes - near + cut if cut else chunk_bytes)

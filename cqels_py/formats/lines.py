@@ -19,14 +19,15 @@ _WORD = 8
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def line_blocks(chunks: Iterable[bytes], source: str, malformed: Malformed) -> Iterator[tuple[bytes, int]]:
-    """Blocks of whole lines, each with the number of its first line; the last line may lack its newline.
+def line_blocks(
+    chunks: Iterable[bytes], source: str, malformed: Malformed, number: int = 1
+) -> Iterator[tuple[bytes, int]]:
+    """Blocks of whole lines, each with the number of its first line; the last line may lack its newline. `number`: of the first.
 
     An empty block stands where a chunk is empty: nothing comes for now. Lines that are not UTF-8 or longer than LINE_LIMIT are
     given to `malformed` and replaced by empty lines.
     """
-    number = 1
-    for block in _whole_lines(chunks):
+    for block in _whole_lines(chunks, started=number > 1):
         if block is None:
             malformed(DataError(f"a line longer than {LINE_LIMIT >> 20} MiB", Place(number, None, source)))
             block = b"\n"
@@ -49,11 +50,10 @@ def _survey(block: bytes) -> tuple[int, bool]:
     return int(newlines), bool(is_ascii)
 
 
-def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
-    """Blocks that end with a newline (except perhaps the last); None for a line that is too long."""
+def _whole_lines(chunks: Iterable[bytes], *, started: bool) -> Iterator[bytes | None]:
+    """Blocks that end with a newline (except perhaps the last); None for a line that is too long. `started`: not the beginning."""
     parts: list[bytes] = []
     size = 0
-    started = False
     skipping = False
     for chunk in _pieces(chunks):
         if not chunk:

@@ -15,6 +15,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
 from cqels_py.formats.input_wait import InputWait
 from cqels_py.formats.lines import Malformed
+from cqels_py.formats.marks import Marks
 from cqels_py.formats.nesting import Nesting
 from cqels_py.formats.statements import statements
 from cqels_py.formats.times import EXPECTED, GENERATED_AT, NO_TIME, times_of_ids
@@ -60,7 +61,7 @@ class Reading:
     input that comes while it is read; an element that has begun is complete where that says so, and `on_split` gets its later
     triples. `per_element`: blank nodes belong to their elements, not to the source. `on_questionable_time`: called once with an
     integer time of a table that seems to be in another unit. `arrival`: the time, in microseconds, of elements that have none; None:
-    these are malformed.
+    these are malformed. `marks`: where the text begins, and from where on it can be read by others.
     """
 
     form: int
@@ -74,6 +75,7 @@ class Reading:
     wait: InputWait | None = None
     on_split: Malformed | None = None
     arrival: int | None = None
+    marks: Marks | None = None
 
 
 class Tokenizer:
@@ -229,7 +231,26 @@ class ElementReader:
         self._nesting = Nesting() if reading.form == kernel.BY_SUBJECT else None
         self._delivered = np.empty(0, np.int64)
         self._flushed = False
+        if reading.marks is not None:
+            self._begin_at(reading.marks)
         self._set_predicates()
+
+    def _begin_at(self, marks: Marks) -> None:
+        """Begin where another reader was; rows that follow of an element which it has begun are passed over."""
+        self._document = self._scope
+        self._scope += marks.begin.scopes
+        self._tokenizer.state[kernel.KEY] = marks.begin.key
+        self._flushed = marks.begin.key != 0
+        marks.now = self._mark
+
+    def _mark(self) -> tuple[int, bool, int] | None:
+        """Between two blocks: the key of the last element (0: it is closed), whether it is still to be delivered, and how many
+        elements have had scopes of their own. None: more has begun.
+        """
+        state = self._tokenizer.state
+        if self._nesting is not None or state[kernel.DECLARED] or state[kernel.ELEMENTS] > 1:
+            return None
+        return int(state[kernel.KEY]), bool(state[kernel.ELEMENTS]), self._scope - self._document
 
     def _set_predicates(self) -> None:
         asked = self._reading.time_predicate
@@ -370,6 +391,8 @@ class ElementReader:
         time = times_of_ids(elements[kernel.TIME_ID], self._dictionary)
         if self._reading.arrival is not None:
             time[elements[kernel.TIME_ID] == 0] = self._reading.arrival
+        if self._reading.marks is not None and len(time):
+            self._reading.marks.delivered(timed=bool(time[0] != NO_TIME), scoped=self._reading.per_element)
         start = 0
         for wrong in [*np.flatnonzero(time == NO_TIME).tolist(), len(time)]:
             if wrong > start:

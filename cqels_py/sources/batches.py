@@ -35,7 +35,7 @@ class BatchSource:
             self._polled += len(batch)
         return batch
 
-    def position(self) -> int | None:
+    def position(self) -> object:
         return self._polled if self._again else None
 
     def commit(self, position: object) -> None:

@@ -23,6 +23,7 @@ from cqels_py.formats.endings import STREAMS, compression_of, format_of
 from cqels_py.formats.input_wait import InputWait
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed, line_blocks
+from cqels_py.formats.marks import Marks
 from cqels_py.formats.ndjson import json_elements
 from cqels_py.formats.ntriples import ElementReader, Reading
 from cqels_py.formats.scopes import ELEMENT, SOURCE
@@ -121,10 +122,12 @@ def elements_of_document(
     return _elements(form, chunks, dictionary, reading, malformed, contexts)
 
 
-def elements_of_chunks(form: str, chunks: Iterator[bytes], opening: Opening, source: str) -> Iterator[ElementBatch]:
+def elements_of_chunks(
+    form: str, chunks: Iterator[bytes], opening: Opening, source: str, marks: Marks | None = None
+) -> Iterator[ElementBatch]:
     """The elements of lines of nq, nt, ndjson, csv or tsv as they come; where a chunk is empty, so is a batch.
 
-    The opening's `wait` says when an element that has begun is complete. `source`: for messages.
+    The opening's `wait` says when an element that has begun is complete. `source`: for messages. `marks`: of N-Quads.
     """
     prepare(calls_to_read(form))
     predicate = None if opening.time_predicate is None else f"<{opening.time_predicate.strip('<>')}>"
@@ -138,6 +141,7 @@ def elements_of_chunks(form: str, chunks: Iterator[bytes], opening: Opening, sou
         on_questionable_time=opening.on_questionable_time,
         wait=opening.wait,
         on_split=opening.on_split,
+        marks=marks,
     )
     malformed = handling(opening.on_error, opening.report)
     return _elements(form, chunks, opening.dictionary, reading, malformed, opening.contexts)
@@ -173,7 +177,7 @@ def _elements(
     if not numbered:
         texts = nquads_blocks(chunks, form, reading.source, malformed, contexts)
         return ElementReader(dictionary, reading, malformed).read(((text, 0) for text in texts), line_step=0)
-    blocks = line_blocks(chunks, reading.source, malformed)
+    blocks = line_blocks(chunks, reading.source, malformed, 1 if reading.marks is None else reading.marks.begin.line)
     if form in _DELIMITERS:
         from cqels_py.formats.tabular import delimited_elements
 

@@ -20,6 +20,7 @@ from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.files import may_pause, open_source
+from cqels_py.sources.marked_file import MarkedFile, can_be_marked
 from cqels_py.sources.protocol import Connector, Opening, Source
 from cqels_py.sources.urls import SOURCES, source_of
 from cqels_py.validation import by_iri
@@ -52,6 +53,8 @@ def opened(source: StreamSource, opening: Opening) -> Source:
     if isinstance(source, str) and SOURCES.is_url(source):
         return source_of(source).open(opening)
     if isinstance(source, str | Path):
+        if can_be_marked(str(source), opening):
+            return MarkedFile(str(source), opening)
         batches = open_file(str(source), opening) if opening.map is None else _mapped(source, opening)
         path = str(source).removeprefix("file://")
         wait = opening.wait if may_pause(path) else None

@@ -42,11 +42,12 @@ class Timing:
 @dataclass(frozen=True, slots=True)
 class Place:
     """A position, and how many elements behind it have been taken. `numbers`: of several partitions, those of these elements, and of
-    some that come after them."""
+    some that come after them. `order`: the times that decide about the places of elements behind the position; see `TimeMerge`."""
 
     position: object
     taken: int
     numbers: Sequence[int] = ()
+    order: Sequence[int] | None = None
 
 
 class _MergedSource:
@@ -63,7 +64,7 @@ class _MergedSource:
     processed, and may be committed.
     """
 
-    def __init__(self, source: Source, ahead: int | None, timing: Timing) -> None:
+    def __init__(self, source: Source, ahead: int | None, timing: Timing, order: Sequence[int] | None) -> None:
         self._source = source
         self.partitions = source if isinstance(source, Partitioned) else None
         self._guard = None if ahead is None or timing.clock is not None else AheadGuard(ahead)
@@ -75,15 +76,21 @@ class _MergedSource:
         self.live = not isinstance(source, BatchSource) or source.live
         self.pending: list[ElementBatch] = []
         self.greatest = _BEFORE_ALL
+        if order is not None:
+            self.greatest, latest = order
+            if self._guard is not None:
+                self._guard.go_on(0, latest)
         self.ended = False
         self.keys = np.empty(0, np.int64)
         self._polled = self._taken = 0
-        self._positions: deque[tuple[int, object]] = deque()
+        self._positions: deque[tuple[int, object, Sequence[int] | None]] = deque()
         self._reached: object = None
         self._processed: object = None
         self._resumes = bool(getattr(source, "resumes", False))
-        # The last position that was reached, and how many elements there were before it.
-        self._place: tuple[object, int] | None = (source.position(), 0) if self._resumes else None
+        # The last position that was reached, how many elements there were before it, and the order there.
+        self._place: tuple[object, int, Sequence[int] | None] | None = (
+            (source.position(), 0, self._order()) if self._resumes else None
+        )
         # Polls of several partitions that have not been taken whole: how many elements came before, and up to their ends.
         self._returned: deque[tuple[int, int, Returned]] = deque()
 
@@ -95,11 +102,18 @@ class _MergedSource:
         while self._returned and self._returned[0][1] <= self._taken:
             self._returned.popleft()
         if not self._returned:
-            return Place(self._place[0], self._taken - self._place[1])
+            position, count, order = self._place
+            return Place(position, self._taken - count, order=order)
         start, _, returned = self._returned[0]
         for _, _, later in islice(self._returned, 1, None):
             returned = returned.followed_by(later)
         return Place(returned.before, self._taken - start, returned.numbers)
+
+    def _order(self) -> Sequence[int] | None:
+        """The greatest key, and the latest time by which the guard judges; of a source that is no file, none is kept."""
+        if self.live:
+            return None
+        return self.greatest, self.greatest if self._guard is None else self._guard.latest(0)
 
     @property
     def idle(self) -> bool:
@@ -129,9 +143,6 @@ class _MergedSource:
         if self._resumes and self.partitions is not None and len(batch) and (found := self.partitions.returned):
             self._returned.append((self._polled, self._polled + len(batch), found))
         self._polled += len(batch)
-        if self._positions and self._positions[-1][0] == self._polled:
-            self._positions.pop()
-        self._positions.append((self._polled, self._source.position()))
         if len(batch):
             time = batch.time
             if (
@@ -149,6 +160,9 @@ class _MergedSource:
             self.greatest = int(keys[-1])
             self.pending.append(batch)
             self.keys = np.concatenate([self.keys, keys])
+        if self._positions and self._positions[-1][0] == self._polled:
+            self._positions.pop()
+        self._positions.append((self._polled, self._source.position(), self._order()))
 
     def take_before(self, frontier: int | None) -> tuple[ElementBatch, np.ndarray[tuple[int], np.dtype[np.int64]]]:
         """Elements with keys before the frontier, and their keys."""
@@ -159,9 +173,9 @@ class _MergedSource:
         self.keys = self.keys[cut:]
         self._taken += cut
         while self._positions and self._positions[0][0] <= self._taken:
-            count, self._reached = self._positions.popleft()
+            count, self._reached, order = self._positions.popleft()
             if self._resumes:
-                self._place = self._reached, count
+                self._place = self._reached, count, order
         return slice_elements(batch, 0, cut), keys
 
     def advance(self, time: int) -> None:
@@ -201,7 +215,9 @@ class TimeMerge:
     `ahead`: as of `AheadGuard`. `timings`: of each source. While `parting` is set,
     elements of live sources are returned as they come, those of each source in its order, and whoever takes them has to wait for
     the others: `frontiers` says how far each is, and `before` how far it was before the batch. `streams`: the numbers of the
-    sources' streams, for these. `parted`: elements of earlier sources of these streams have been taken so already.
+    sources' streams, for these. `parted`: elements of earlier sources of these streams have been taken so already. `orders`: of
+    sources that begin at a position, the `Place.order` there: an element out of order has its place behind those before it, which
+    are not read again.
     """
 
     def __init__(
@@ -212,9 +228,10 @@ class TimeMerge:
         streams: Sequence[int] = (),
         *,
         parted: bool = False,
+        orders: Sequence[Sequence[int] | None] = (),
     ) -> None:
-        pairs = zip(sources, timings or [Timing()] * len(sources), strict=True)
-        self._sources = [_MergedSource(source, ahead, timing) for source, timing in pairs]
+        given = zip(sources, timings or [Timing()] * len(sources), orders or [None] * len(sources), strict=True)
+        self._sources = [_MergedSource(source, ahead, timing, order) for source, timing, order in given]
         # No order suits all queries.
         self._both = any(timing.both for timing in timings)
         self._streams = streams

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import cqels_py as cqels
 from cqels_py.checkpoints import log
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine.durable import logged
 from cqels_py.errors import CqelsError, DataError, UsageError
+from cqels_py.sources import marked_file
 from tests.support.faults import Crash, Faults, PowerFailures, crash
 
 EX = "http://ex.org/"
@@ -106,22 +111,67 @@ def written(folder: Path, form: str, seed: int = 9, length: int = 40) -> dict[st
 
 
 def text(elements: Sequence[tuple[str, str, str]], form: str) -> str:
+    """Elements of one triple each, in a format of text."""
     date = "<http://www.w3.org/2001/XMLSchema#dateTime>"
     if form == "csv":
-        rows = [f"{time},{x},{iri('v')},{value.replace(chr(34), chr(34) * 2)}" for time, x, value in elements]
-        rows = [row if '""' not in row else row.replace('""7""', '"""7"""') for row in rows]
+        rows = [f"{time},{x},{iri('v')},{value.replace(chr(34), '')}" for time, x, value in elements]
+        rows = [row.removesuffix(",7") + ',"""7"""' if row.endswith(",7") else row for row in rows]
         return "\n".join(["time,subject,predicate,object", *rows]) + "\n"
+    if form == "ndjson":
+        return "".join(
+            json.dumps({"@id": x[1:-1], STAMP[1:-1]: {"@value": time, "@type": date[1:-1]}, f"{EX}v": json_term(value)})
+            + "\n"
+            for time, x, value in elements
+        )
     lines = []
     for number, (time, x, value) in enumerate(elements):
         graph = iri(f"g{number}")
-        lines += [f'{graph} {STAMP} "{time}"^^{date} .', f"{x} {iri('v')} {value} {graph} ."]
+        if form in ("ttl", "nt"):
+            # One subject is an element.
+            lines.append(f'{graph} {STAMP} "{time}"^^{date} .\n{graph} {iri("v")} {value} .')
+        else:
+            lines.append(f'{graph} {STAMP} "{time}"^^{date} .')
+            lines.append(
+                f"{x} {iri('v')} {value} {graph} ." if form == "nq" else f"{graph} {{ {x} {iri('v')} {value} }}"
+            )
     return "\n".join(lines) + "\n"
+
+
+def json_term(value: str) -> Any:
+    return {"@id": value.strip("<>")} if value[0] in "<_" else value.strip('"')
+
+
+def table_of(path: Path) -> pa.Table:
+    """The rows of a file of `text`."""
+    rows = [line.split(",") for line in path.read_text().splitlines()[1:]]
+    times = pa.array([datetime.fromisoformat(row[0]) for row in rows], pa.timestamp("us", tz="UTC"))
+    objects = [row[3].replace('"""', '"') for row in rows]
+    return pa.table(
+        {"time": times, "subject": [row[1] for row in rows], "predicate": [row[2] for row in rows], "object": objects}
+    )
+
+
+def as_tables(sources: dict[str, str], form: str) -> dict[str, str]:
+    """CSV files as Parquet, Arrow IPC, or rows for a map."""
+    found = {}
+    for stream, name in sources.items():
+        path = Path(name)
+        table = table_of(path)
+        target = path.with_suffix(f".{form}")
+        if form == "parquet":
+            parquet.write_table(table, target, row_group_size=7)
+        else:
+            with pa.ipc.new_stream(target, table.schema) as out:
+                out.write_table(table, max_chunksize=7)
+        found[stream] = str(target)
+    return found
 
 
 @pytest.fixture(autouse=True)
 def unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also small files are left out of the log, and random values are the same in all engines."""
+    """Also small files are left out of the log, and read in many chunks, and random values are the same in all engines."""
     monkeypatch.setattr(logged, "pays", lambda files, state: True)
+    monkeypatch.setattr(marked_file, "CHUNK_BYTES", 600)
     monkeypatch.setattr("cqels_py.engine.durable.registration.new_seed", lambda: "5e" * 16)
 
 
@@ -210,6 +260,42 @@ def test_a_process_may_end_at_any_operation(
         assert told(tmp_path / str(at), names, program, faults, [at, 7]) == expected, at
 
 
+MAP = """PREFIX : <http://ex.org/>
+CONSTRUCT { ?x :v ?value } WHERE { BIND(IRI(REPLACE(?subject, "[<>]", "")) AS ?x) BIND(?object AS ?value) }
+"""
+
+
+@pytest.mark.parametrize("form", ["ttl", "trig", "nt", "ndjson", "csv.gz", "nq", "parquet", "arrow", "map"])
+def test_each_format_is_read_again(form: str, tmp_path: Path) -> None:
+    """A process ends in the middle, after the last snapshot; the next one ends soon behind that."""
+    tables = form in ("parquet", "arrow", "map")
+    more: dict[str, Any] = {"time_predicates": {S: STAMP[1:-1]}} if form in ("ttl", "nt") else {}
+    sources = written(tmp_path, "csv" if tables else form)
+    if form == "map":
+        (tmp_path / "map.rq").write_text(MAP)
+        more["maps"] = {S: str(tmp_path / "map.rq")}
+    elif tables:
+        sources = as_tables(sources, form)
+    whole, found = Receiver(), Receiver()
+    Process(None, whole, ["nodes"]).engine.run({S: sources[S]}, **more)
+    draw = Random(len(form))
+    for stop in [draw.randrange(12, 39), draw.randrange(30, 39), None]:
+        with contextlib.suppress(Crash), Process(tmp_path / "state", found, ["nodes"], batch=3) as engine:
+            look = saving_every(engine, 6)
+
+            def stops(statistics: Any, stop: int | None = stop, look: Any = look) -> None:
+                look(statistics)
+                if stop is not None and statistics.elements >= stop:
+                    raise Crash
+
+            engine.run({S: sources[S]}, progress=stops, **more)
+            assert engine.statistics.elements == 40
+    assert found.results == whole.results
+    if form != "map":
+        assert len(found.results["nodes"]) > 10
+    assert logged.Kind.READ not in kinds(tmp_path / "state")
+
+
 def test_a_machine_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = reading(written(tmp_path, "csv", length=24))
     _, expected = operations(tmp_path / "whole", ["join"], program, Faults(monkeypatch, crash))
@@ -217,6 +303,78 @@ def test_a_machine_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     faults = Faults(monkeypatch, power.fail)
     for at in range(9, 60, 10):
         assert told(tmp_path / str(at), ["join"], program, faults, [at, 12]) == expected, at
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_drawn_sources_go_on_at_their_positions(seed: int, tmp_path: Path) -> None:
+    """Several files out of order, with wrong clocks and malformed lines, some in formats that have no positions."""
+    draw = Random(seed)
+    options: dict[str, Any] = {
+        "lateness": draw.choice([0, 4 * SECOND]),
+        "ahead": draw.choice([None, 20 * SECOND]),
+        "on_error": "skip",
+        "blank_nodes": draw.choice(["source", "element"]),
+        "batch": draw.choice([1, 4, None]),
+        "report": lambda error: None,
+    }
+    name = draw.choice(["join", "nodes", "match"])
+    sources = {}
+    for stream in [S] if name == "nodes" else [S, T]:
+        elements, second = [], 30.0
+        for _ in range(draw.randrange(20, 90)):
+            second += draw.choice([0, 0.5, 1, 2])
+            jump = draw.choice([0, 0, 0, -3, -6, 30])
+            elements.append(
+                (stamp(second + jump), iri(draw.choice("abc")), draw.choice(["_:n", "_:m", iri("a"), '"7"']))
+            )
+        form = draw.choice(["nq", "nq", "nq", "csv"])
+        lines = text(elements, form).splitlines(keepends=True)
+        for _ in range(draw.randrange(3)):
+            lines.insert(draw.randrange(2, len(lines)), "nothing\n")
+        sources[stream] = str(tmp_path / f"{stream[-1]}.{form}")
+        Path(sources[stream]).write_text("".join(lines))
+    whole, found = Receiver(), Receiver()
+    plain = Process(None, whole, [name], **options).engine
+    plain.run(sources)
+    total = plain.statistics
+    for end in range(6):
+        with contextlib.suppress(Crash), Process(tmp_path / "state", found, [name], **options) as engine:
+            stop = draw.randrange(engine.statistics.elements + 1, total.elements + 5) if end < 5 else None
+            look = saving_every(engine, draw.randrange(1, 9))
+
+            def stops(statistics: Any, stop: int | None = stop, look: Any = look) -> None:
+                look(statistics)
+                if stop is not None and statistics.elements >= stop:
+                    raise Crash
+
+            engine.run(sources, progress=stops)
+            now = engine.statistics
+            assert (now.elements, now.late, now.ahead, now.malformed) == (
+                total.elements,
+                total.late,
+                total.ahead,
+                total.malformed,
+            )
+    assert found.results == whole.results
+
+
+def test_what_is_before_a_position_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = written(tmp_path, "nq", length=400)
+    stopped_within(tmp_path / "state", sources, stop=600)
+    begun = []
+    read = marked_file.read_chunks
+
+    def noted(location: str, *how: Any, start: int) -> Any:
+        begun.append(start)
+        return read(location, *how, start=start)
+
+    monkeypatch.setattr(marked_file, "read_chunks", noted)
+    with Process(tmp_path / "state", Receiver(), []) as engine:
+        assert engine.statistics.elements == 590
+        engine.run(sources)
+        assert engine.statistics.elements == 800
+    size = os.path.getsize(sources[S])
+    assert all(size * 0.7 < start < size * 0.8 for start in begun)
 
 
 def element(second: int) -> list[tuple[str, str, str]]:
@@ -400,9 +558,11 @@ def test_a_snapshot_comes_after_ten_minutes(tmp_path: Path) -> None:
 # --- what cannot go on ------------------------------------------------------------------------------------------------
 
 
-def stopped_within(folder: Path, sources: dict[str, str], **options: Any) -> None:
+def stopped_within(folder: Path, sources: dict[str, str], stop: int = 30, **options: Any) -> None:
+    """A process that ends there, or after it; its last snapshot may be some elements before."""
+
     def stops(statistics: Any) -> None:
-        if statistics.elements == 30:
+        if statistics.elements >= stop:
             engine._inputs._saving.wait()
             raise Crash
 

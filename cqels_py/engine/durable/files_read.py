@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from cqels_py.connections.location import Location
 from cqels_py.engine.durable.file_marks import FileMark
 from cqels_py.errors import UsageError
+from cqels_py.formats.marks import Mark
 from cqels_py.sources.partitions import position_behind
 from cqels_py.sources.time_merge import Place
 from cqels_py.sources.urls import SOURCES
@@ -22,9 +23,9 @@ class FilesRead:
 
     `last`: those of the last run, as [stream, file, bytes]; `documents`: the last number of a document before it. `running`: it has
     not come to the ends of its sources. `live`: its sources that are no files, by stream; `places`: of those that can begin at a
-    position, where that is and how many elements behind it have been taken in, by "stream source". `malformed`: how many pieces of
-    each file have been left out, by "stream file". `marks`: how the files were when a run over them began last, by "stream file".
-    `unlogged`: elements of the last run are not in the log, so it has to be called again for what came of them.
+    position, where that is and how many elements behind it have been taken in, by "stream source" or "stream file". `malformed`:
+    how many pieces of each file have been left out, by "stream file". `marks`: how the files were when a run over them began last,
+    by "stream file". `unlogged`: elements of the last run are not in the log, so it has to be called again for what came of them.
     """
 
     positions: dict[str, int] = field(default_factory=dict)
@@ -98,14 +99,14 @@ class FilesRead:
 
     def taken(self, stream: str) -> int:
         """How many elements of the stream's file have been taken in, or behind its source's position."""
-        if (place := self.places.get(self.live.get(stream, ""))) is not None:
+        if (place := self._place(stream)) is not None:
             # Otherwise the position is told behind them.
             return 0 if place[2:] and place[2] else int(place[1])
         return next((self.positions.get(f"{iri} {path}", 0) for iri, path, _ in self.last if iri == stream), 0)
 
     def count(self, stream: str, elements: int) -> None:
         """So many elements of a stream are taken in; nothing is counted if its source cannot be read again."""
-        if (place := self.places.get(self.live.get(stream, ""))) is not None:
+        if (place := self._place(stream)) is not None:
             place[1] += elements
         for iri, path, _ in self.last:
             if iri == stream:
@@ -121,16 +122,39 @@ class FilesRead:
 
     def known_malformed(self) -> dict[str, int]:
         """How many pieces have been left out of the file of each stream."""
-        return {iri: self.malformed.get(f"{iri} {path}", 0) for iri, path, _ in self.last}
+        return {iri: self.malformed.get(f"{iri} {path}", 0) - self._passed_over(iri) for iri, path, _ in self.last}
+
+    def _passed_over(self, stream: str) -> int:
+        """How many pieces that were left out are not read again."""
+        place = self._place(stream)
+        return 0 if place is None else Mark(*place[0][:-1]).malformed
 
     def position(self, stream: str) -> object:
         """The position at which the stream's source is to begin; None if it has none."""
-        place = self.places.get(self.live.get(stream, ""))
+        place = self._place(stream)
         if place is None:
             return None
         position, taken, *numbers = place
         # Logs of earlier versions have no numbers of partitions.
         return position_behind(position, numbers[0][:taken]) if numbers and numbers[0] else position
+
+    def order(self, stream: str) -> Sequence[int] | None:
+        """The order of the elements behind that position; see `Place`."""
+        place = self._place(stream)
+        # Logs of earlier versions do not have it.
+        return None if place is None or not place[3:] else place[3]
+
+    def _place(self, stream: str) -> list[Any] | None:
+        """The place of a stream's source in the last run."""
+        key = self.live.get(stream) or next((f"{iri} {path}" for iri, path, _ in self.last if iri == stream), "")
+        return self.places.get(key)
+
+    def move(self, places: Mapping[str, Place]) -> None:
+        """The files of streams have been read up to these places, which the log need not have: its elements are counted from those
+        of its snapshot."""
+        for iri, path, _ in self.last:
+            if iri in places:
+                self.places[f"{iri} {path}"] = _plain(places[iri])
 
     def news(self, places: Mapping[str, Place]) -> dict[str, list[Any]]:
         """Where sources have got to, as plain data, of those that are not known to be there."""
@@ -140,7 +164,7 @@ class FilesRead:
 
 def _plain(place: Place) -> list[Any]:
     """The place as it comes back from JSON."""
-    found: list[Any] = json.loads(json.dumps([place.position, place.taken, place.numbers]))
+    found: list[Any] = json.loads(json.dumps([place.position, place.taken, place.numbers, place.order]))
     return found
 
 

@@ -53,6 +53,10 @@ class Inputs:
         """Where the source of a stream is to begin; None: by itself."""
         return None
 
+    def order_of(self, stream: str) -> Sequence[int] | None:
+        """The `Place.order` where the source of a stream is to begin."""
+        return None
+
     def reached(self, places: Mapping[str, Place]) -> None:
         """The sources of streams have got to these positions, and so many elements behind them."""
 

@@ -197,10 +197,14 @@ class LoggedInputs(Inputs):
     def position_of(self, stream: str) -> object:
         return self._state.files.position(stream)
 
+    def order_of(self, stream: str) -> Sequence[int] | None:
+        return self._state.files.order(stream)
+
     def reached(self, places: Mapping[str, Place]) -> None:
         # Those that are read again up to where they were have not got further.
         numbers = self._engine._registry.streams.numbers
         ahead = {iri: place for iri, place in places.items() if not self._left.get(numbers.get(iri, -1))}
+        self._state.files.move(ahead)
         if news := self._state.files.news(ahead):
             self._append(Kind.PLACES, json.dumps(news).encode())
             self._state.files.places |= news
