@@ -72,6 +72,27 @@ class Job:
     archives: Path | None = None
 
 
+ONLY_LOCAL = {
+    "threads": "--threads is for the local runner; Spark divides its work by --partitions",
+    "rejects": "--rejects is for the local runner; Spark counts elements that are left out (--stats)",
+    "metrics": "--metrics is for the local runner; Spark has metrics of its own (spark.metrics.conf)",
+    "until": "--until is for the local runner; on Spark time moves with the elements only",
+    "ahead": "--ahead is for the local runner; on Spark filter the rows of wrong clocks before the query",
+    "max_state": "--max-state is for the local runner; on Spark limit the memory of the executors",
+    "clock": "--clock wall is for the local runner; on Spark time moves with the elements only",
+    "maps": "--map is for the local runner; for Spark write the elements first, with cqels map",
+}
+"""Members of `Job` that Spark has no use for, with the message: no option is silently ignored."""
+
+
+def check_only_local(job: Job) -> None:
+    """UsageError where an option has a value that the runner has no use for."""
+    plain = Job()
+    for member, message in ONLY_LOCAL.items():
+        if job.runner == "spark" and getattr(job, member) != getattr(plain, member):
+            raise UsageError(message)
+
+
 def check_partitions(runner: str, partitions: int | None) -> None:
     """UsageError where the runner has no use for partitions: no option is silently ignored."""
     if runner == "local" and partitions is not None:
@@ -101,12 +122,6 @@ def check_cluster(
         )
 
 
-def check_rejects(runner: str, rejects: Path | None) -> None:
-    """UsageError where the runner keeps no rejects."""
-    if runner == "spark" and rejects is not None:
-        raise UsageError("--rejects is for the local runner; Spark counts elements that are left out (--stats)")
-
-
 def check_urls(runner: str, job: Job) -> None:
     """UsageError where the runner has no connectors, and for a format of an output that has its own."""
     from cqels_py.connections.tables import is_table
@@ -126,51 +141,7 @@ def check_urls(runner: str, job: Job) -> None:
             raise UsageError("refresh= is for the local runner; on Spark a table is read once: leave it out")
 
 
-def check_maps(runner: str, maps: Mapping[str, str]) -> None:
-    """UsageError where the runner maps no rows."""
-    if runner == "spark" and maps:
-        raise UsageError("--map is for the local runner; for Spark write the elements first, with cqels map")
-
-
-def check_ahead(runner: str, ahead: int | None) -> None:
-    """UsageError where the runner has no guard against wrong clocks."""
-    if runner == "spark" and ahead is not None:
-        raise UsageError("--ahead is for the local runner; on Spark filter the rows of wrong clocks before the query")
-
-
-def check_state(runner: str, most: str | None) -> None:
-    """UsageError where the runner does not limit the state."""
-    if runner == "spark" and most is not None:
-        raise UsageError("--max-state is for the local runner; on Spark limit the memory of the executors")
-
-
 def check_backlog(runner: str, sink: str | None, most: str | None) -> None:
     """UsageError where no results can wait for a sink."""
     if most is not None and (runner == "spark" or sink is None):
         raise UsageError("--max-backlog is for an output by URL, and the local runner: leave it out")
-
-
-def check_clock(runner: str, clock: str) -> None:
-    """UsageError where time cannot follow the clock."""
-    if clock == "events":
-        return
-    if runner == "spark":
-        raise UsageError("--clock wall is for the local runner; on Spark time moves with the elements only")
-
-
-def check_until(runner: str, until: int | None) -> None:
-    """UsageError where the runner does not move time on."""
-    if runner == "spark" and until is not None:
-        raise UsageError("--until is for the local runner; on Spark time moves with the elements only")
-
-
-def check_metrics(runner: str, port: int | None) -> None:
-    """UsageError where the runner serves no metrics."""
-    if runner == "spark" and port is not None:
-        raise UsageError("--metrics is for the local runner; Spark has metrics of its own (spark.metrics.conf)")
-
-
-def check_threads(runner: str, threads: int | None) -> None:
-    """UsageError where the runner has no use for threads."""
-    if runner == "spark" and threads is not None:
-        raise UsageError("--threads is for the local runner; Spark divides its work by --partitions")

@@ -279,130 +279,16 @@ maps = click.option(
     default="text",
     help="Messages on standard error: text, or a line of JSON each.",
 )
-def run_command(
-    *,
-    query: Path | None,
-    text: str | None,
-    streams: Sequence[str],
-    maps: Sequence[str],
-    static: Sequence[str],
-    static_graphs: Sequence[str],
-    format_: str | None,
-    output: str | None,
-    changelog: bool,
-    runner: str,
-    partitions: int | None,
-    entailment: str | None,
-    service_timeout: str,
-    blank_nodes: str,
-    contexts: Sequence[str],
-    time_predicate: str | None,
-    lateness: Sequence[str],
-    ahead: str | None,
-    until: str | None,
-    flush_after: str,
-    clock: str,
-    clock_delay: str,
-    idle: str,
-    max_state: str | None,
-    max_backlog: str | None,
-    limit: int | None,
-    stats: bool,
-    batch: int | None,
-    threads: int | None,
-    on_error: str,
-    max_memory: str | None,
-    rejects: Path | None,
-    metrics: int | None,
-    checkpoint: Path | None,
-    every: str | None,
-    master: str | None,
-    remote: str | None,
-    state: str | None,
-    archives: Path | None,
-    log_format: str,
-) -> None:
+def run_command(*, log_format: str, **given: Any) -> None:
     """Run a query over streams until they end.
 
     QUERY is a file with the query.
     """
-    from cqels_py.cli import arguments, execution, failures, files
-    from cqels_py.cli.job import (
-        Job,
-        check_ahead,
-        check_backlog,
-        check_clock,
-        check_cluster,
-        check_maps,
-        check_metrics,
-        check_partitions,
-        check_rejects,
-        check_state,
-        check_threads,
-        check_until,
-        check_urls,
-    )
+    from cqels_py.cli import execution, failures, files
+    from cqels_py.cli.job_options import run_of
 
     with failures.logged_as(log_format), failures.reported():
-        check_partitions(runner, partitions)
-        check_cluster(runner, master, remote, state, archives)
-        check_threads(runner, threads)
-        check_rejects(runner, rejects)
-        check_metrics(runner, metrics)
-        end = None if until is None else arguments.time("--until", until)
-        check_until(runner, end)
-        most = None if ahead is None else arguments.duration("--ahead", ahead)
-        check_ahead(runner, most)
-        check_state(runner, max_state)
-        check_clock(runner, clock)
-        late, late_of = arguments.durations("--lateness", lateness)
-        mapped = arguments.pairs("--map", maps)
-        check_maps(runner, mapped)
-        to = files.output_of(output)
-        check_backlog(runner, to.get("sink"), max_backlog)
-        job = Job(
-            text=files.query_text(query, text),
-            source=None if query is None else str(query),
-            streams=dict(arguments.pairs("--stream", streams)),
-            static=arguments.static_of(static),
-            static_graphs=arguments.pairs("--static-graph", static_graphs),
-            format=format_,
-            **to,
-            changelog=changelog,
-            time_predicate=None if time_predicate is None else arguments.iri("--time-predicate", time_predicate),
-            lateness=late,
-            lateness_of=late_of,
-            limit=limit,
-            stats=stats,
-            batch=batch,
-            threads=threads,
-            on_error=on_error,
-            runner=runner,
-            partitions=partitions,
-            entailment=entailment,
-            service_timeout=arguments.duration("--service-timeout", service_timeout),
-            blank_nodes=blank_nodes,
-            contexts=arguments.pairs("--context", contexts),
-            maps=mapped,
-            max_memory=max_memory,
-            rejects=rejects,
-            metrics=metrics,
-            checkpoint=checkpoint,
-            every=arguments.duration("--every", every or ("1s" if checkpoint is None else "10s")),
-            until=end,
-            ahead=most,
-            flush_after=arguments.duration("--flush-after", flush_after),
-            clock=clock,
-            clock_delay=arguments.duration("--clock-delay", clock_delay),
-            idle=arguments.duration("--idle", idle),
-            max_state=None if max_state is None else arguments.size("--max-state", max_state),
-            max_backlog=arguments.size("--max-backlog", max_backlog or "1GiB"),
-            master=master,
-            remote=remote,
-            state=state,
-            archives=archives,
-        )
-        check_urls(runner, job)
+        job = run_of(given)
         files.check(job)
     with failures.logged_as(log_format):
         execution.execute(job)
@@ -425,59 +311,20 @@ def run_command(
     default="text",
     help="The plan as text or JSON, or a picture of its operators, or of the automata of MATCH (svg needs graphviz).",
 )
-def explain_command(
-    *,
-    query: Path | None,
-    text: str | None,
-    static: Sequence[str],
-    static_graphs: Sequence[str],
-    runner: str,
-    partitions: int | None,
-    entailment: str | None,
-    service_timeout: str,
-    blank_nodes: str,
-    contexts: Sequence[str],
-    analyze: bool,
-    streams: Sequence[str],
-    maps: Sequence[str],
-    lateness: Sequence[str],
-    time_predicate: str | None,
-    limit: int | None,
-    changelog: bool,
-    format_: str,
-) -> None:
+def explain_command(*, analyze: bool, **given: Any) -> None:
     """Show the plan of a query.
 
     The plan has the windows, the operators with their indexes and estimated state, the partition keys, and whether memory is
     bounded. With --analyze it has the measurements: rows in and out of each operator, its share of the time, bytes and probes.
     QUERY is a file with the query.
     """
-    from cqels_py.cli import analysing, arguments, execution, failures, files
-    from cqels_py.cli.job import Job, check_partitions
+    from cqels_py.cli import analysing, execution, failures, files
+    from cqels_py.cli.job import check_partitions
+    from cqels_py.cli.job_options import job_of
 
     with failures.reported():
-        check_partitions(runner, partitions)
-        late, late_of = arguments.durations("--lateness", lateness)
-        job = Job(
-            text=files.query_text(query, text),
-            source=None if query is None else str(query),
-            streams=dict(arguments.pairs("--stream", streams)),
-            maps=arguments.pairs("--map", maps),
-            lateness=late,
-            lateness_of=late_of,
-            time_predicate=None if time_predicate is None else arguments.iri("--time-predicate", time_predicate),
-            limit=limit,
-            changelog=changelog,
-            static=arguments.static_of(static),
-            static_graphs=arguments.pairs("--static-graph", static_graphs),
-            runner=runner,
-            partitions=partitions,
-            entailment=entailment,
-            service_timeout=arguments.duration("--service-timeout", service_timeout),
-            blank_nodes=blank_nodes,
-            contexts=arguments.pairs("--context", contexts),
-            format=format_,
-        )
+        job = job_of(given)
+        check_partitions(job.runner, job.partitions)
         analysing.check(job, analyzed=analyze)
         files.check(job)
     if analyze:
@@ -603,7 +450,7 @@ def bench_command(
     --seed and --json.
     """
     from cqels_py.cli import bench, bench_bounded, bench_patterns, bench_rules, failures
-    from cqels_py.cli.job import check_partitions, check_threads
+    from cqels_py.cli.job import Job, check_only_local, check_partitions
     from cqels_py.suites import report
     from cqels_py.suites.data import folder_for
 
@@ -621,7 +468,7 @@ def bench_command(
             bench_rules.run(suite=rules_suite, triples=triples, seed=seed, json_file=json)
             return
         check_partitions(runner, partitions)
-        check_threads(runner, threads)
+        check_only_local(Job(runner=runner, threads=threads))
         chosen = bench.suite_of(suite, suite_dir)
         asked = bench.Asked(
             suite=chosen,

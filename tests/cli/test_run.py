@@ -207,7 +207,7 @@ def test_what_is_compiled_is_said_once_where_nobody_watches(
 
     def run_compiling(job: execution.Execution) -> None:
         for _ in range(2):
-            prepare._reporter.begin()
+            prepare._reporter.begin(120)
             prepare._reporter.add(120, 11.5)
         run(job)
 
