@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from cqels_py.algebra.nodes import ContinuousQuery, EventJoin, Output, RuleSet
 from cqels_py.algebra.validate import walk
@@ -26,6 +27,9 @@ from cqels_py.validation import check_flag
 
 OPTIMISATIONS: tuple[str, ...] = (*(rule.__name__ for rule in (*OPTIONAL, *RULES)), *CHOICES)
 """The names of all optional steps. Without them answers are the same: for tests, and to find the cause of an error."""
+
+_MOST_KEPT, _LONGEST = 256, 1 << 13
+"""The texts whose algebra is kept, and the characters of the longest of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,13 @@ def _parsed(text: str, source: str | None, rules: RuleSet | None) -> ContinuousQ
         raise UsageError(f"a query is a text, not {text!r}")
     if source is not None and not isinstance(source, str):
         raise UsageError(f"source is the name of the query's text in messages, not {source!r}")
-    return parse(text, source=source, rules=rules)
+    return parse(text, source=source, rules=rules) if rules is not None or len(text) > _LONGEST else _kept(text, source)
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _kept(text: str, source: str | None) -> ContinuousQuery:
+    """The algebra of a text: services often have many equal queries, and most of a registration's time is that of the grammar."""
+    return parse(text, source=source, rules=None)
 
 
 def _checked(without: Collection[str]) -> frozenset[str]:

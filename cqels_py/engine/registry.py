@@ -95,7 +95,10 @@ class Registry:
         if query.form == "CONSTRUCT":
             running.feed = ConstructedStream(Construction(query.template, self._dictionary))
         self.queries[query] = running
-        self._changed()
+        if self._also is None and not self._chaining.may_feed(self.queries):
+            self._read(query)
+        else:
+            self._changed()
 
     def remove(self, query: Query) -> None:
         """Remove a query."""
@@ -134,6 +137,18 @@ class Registry:
     def running(self) -> list[RunningQuery]:
         """The queries in topological order: each after those that construct its streams."""
         return [self.queries[query] for query in self._chaining.ordered(list(self.queries))]
+
+    def _read(self, query: Query) -> None:
+        """One more query reads its streams, and none feeds any."""
+        known, plan = self.streams, query.plan
+        predicates = {
+            iri: each for iri, each in zip(plan.streams, plan.time_predicates, strict=True) if each is not None
+        }
+        self.streams = StreamsRead(
+            known.numbers | {iri: self._numbers[iri] for iri in plan.streams},
+            known.time_predicates | predicates,
+            known.graphs_asked | frozenset(plan.graph_streams),
+        )
 
     def _changed(self) -> None:
         queries = list(self.queries)

@@ -33,6 +33,10 @@ class StreamChaining:
         """The query has been unregistered."""
         self._asked = [pair for pair in self._asked if pair[0] is not query]
 
+    def may_feed(self, queries: Iterable[Query]) -> bool:
+        """May any of the queries feed a stream, as it has a name or was connected?"""
+        return bool(self._asked) or any(query.plan.name is not None for query in queries)
+
     def fed_by(self, query: Query, read: Iterable[str]) -> list[str]:
         """The streams that a query feeds, of those that are read."""
         asked = [stream for each, stream in self._asked if each is query]
@@ -41,6 +45,8 @@ class StreamChaining:
 
     def ordered(self, queries: Sequence[Query]) -> list[Query]:
         """The queries, each behind those that feed it. UsageError for one that feeds itself, or cannot feed its readers."""
+        if not self.may_feed(queries):
+            return list(queries)
         read = {stream for query in queries for stream in query.streams}
         feeds = [set(self.fed_by(query, read)) for query in queries]
         if not any(feeds):

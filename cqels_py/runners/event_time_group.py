@@ -80,6 +80,21 @@ class EventTimeGroup:
         self._newcomers = [] if self._spans is not None else self._numbered_newcomers()
         self._waiting = WaitingElements(_bounds_of(queries) if may_wait and self._spans is None else {})
 
+    def add(self, query: RunningQuery) -> bool:
+        """One query more, behind the others; False if all have to be set anew."""
+        scans = query.dataflow.shared_scans
+        if self._spans is not None or scans.least_delay is not None or self._waiting.may_wait or not self._queries:
+            return False
+        self._queries = [*self._queries, query]
+        there = next((each for each in reversed(self._on_scans) if each.are_on(scans)), None)
+        if there is not None:
+            there.add(query)
+        else:
+            self._on_scans.append(QueriesOnScans([query]))
+        self._newcomers = self._numbered_newcomers()
+        self._know_alone()
+        return True
+
     def _know_alone(self) -> None:
         # No others are fed, and windows whose elements wait have no programs.
         self._alone = self._on_scans[0] if len(self._on_scans) == 1 and self._spans is None else None
@@ -488,12 +503,7 @@ def _bounds_of(queries: Iterable[RunningQuery]) -> dict[tuple[int, ...], list[Bo
     for query in queries:
         windows = query.dataflow.plan.windows
         # Rules change between boundaries, too.
-        if not windows or query.dataflow.plan.rules is not None or _feeds(query):
+        if not windows or query.dataflow.plan.rules is not None or query.feeds:
             return {}
         bounds.setdefault(query.streams, []).extend(window.bounds for window in windows)
     return bounds
-
-
-def _feeds(query: RunningQuery) -> bool:
-    # Links between changelogs construct no streams, but are read.
-    return query.feed is not None and bool(query.feed.streams or query.feed.watched)

@@ -29,6 +29,8 @@ _MOST_EARLY = 1_000_000
 """So many elements wait for those of other streams; then their sources wait."""
 _BETWEEN_LOOKS = 1_000
 """Elements between two looks at the sizes of states."""
+_MOST_IN_A_LOOK = 32
+"""Queries whose states are looked at; the next look is at the next ones."""
 Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 _GROUP = "group."
@@ -86,7 +88,7 @@ class LocalRunner(Runner):
         self.frontiers = Frontiers()
         self._collect_at = _COLLECT_FROM
         self.max_state = max_state
-        self._look_at_state = 0
+        self._look_at_state = self._looked_at = 0
         self.counters = Counters()
         self.rejects: DroppedReceiver | None = None
         keep_freed_memory()
@@ -101,7 +103,9 @@ class LocalRunner(Runner):
         # New queries do not see the elements that wait.
         self.process_waiting()
         # New lists: the runner may be iterating over the old ones.
-        self._queries = queries
+        former, self._queries = self._queries, queries
+        if queries and queries[:-1] == former and self._added(queries[-1]):
+            return
         there = {group.key: group for group in self._groups}
         groups = []
         for key, members in groups_of(queries, self._follow).items():
@@ -112,6 +116,14 @@ class LocalRunner(Runner):
         self._groups = groups
         self._reading = _GroupsByStream(groups)
         self._some_wait = any(group.may_wait for group in groups)
+
+    def _added(self, query: RunningQuery) -> bool:
+        """Is it enough that its group has one query more?"""
+        if any(each.feeds for each in self._queries):
+            return False
+        key = frozenset(query.streams), self._follow([query])
+        group = next((each for each in self._groups if each.key == key), None)
+        return group is not None and group.add(query)
 
     def _new_group(self, key: Key, members: Sequence[RunningQuery]) -> EventTimeGroup:
         streams, follows = key
@@ -190,7 +202,9 @@ class LocalRunner(Runner):
         self._release_terms()
         if self.max_state is not None and self.counters.elements >= self._look_at_state:
             self._look_at_state = self.counters.elements + _BETWEEN_LOOKS
-            for query in self._queries:
+            self._looked_at = 0 if self._looked_at >= len(self._queries) else self._looked_at
+            first, self._looked_at = self._looked_at, self._looked_at + _MOST_IN_A_LOOK
+            for query in self._queries[first : self._looked_at]:
                 query.stop_beyond(self.max_state)
 
     def push_one(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> bool:

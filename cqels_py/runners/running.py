@@ -12,6 +12,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.moving import Move
 from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.step_program import Outcome
 from cqels_py.errors import RunError
@@ -71,6 +72,12 @@ class RunningQuery:
         """Unregister the query. If its own receiver causes this, it gets no more results of the current step."""
         self._detached = True
         self.dataflow.detach()
+
+    @property
+    def feeds(self) -> bool:
+        """Do other queries read what it constructs, or its changelog?"""
+        # Links between changelogs construct no streams, but are read.
+        return self.feed is not None and bool(self.feed.streams or self.feed.watched)
 
     @property
     def is_detached(self) -> bool:
@@ -151,6 +158,15 @@ class QueriesOnScans:
     def __contains__(self, query: RunningQuery) -> bool:
         return query in self._queries.values()
 
+    def are_on(self, scans: SharedScans) -> bool:
+        """Are these the queries on the scans?"""
+        return self._shared_scans is scans
+
+    def add(self, query: RunningQuery) -> None:
+        """One query more on these scans."""
+        self._queries[query.dataflow.reader.number] = query
+        self._alone = None
+
     @property
     def can_move(self) -> bool:
         """May they move to the scans of earlier queries?"""
@@ -174,8 +190,7 @@ class QueriesOnScans:
         move = Move(self._shared_scans, scans)
         for query in [query for query in self._queries.values() if not query.is_detached]:
             query.dataflow.move(move)
-            others._queries[query.dataflow.reader.number] = query
-        others._alone = None
+            others.add(query)
         return True
 
     def push(self, elements: StepElements) -> int:
