@@ -46,6 +46,7 @@ _STEPS_ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
     "steps.groups.group": (plan.GroupRows,),
     "steps.joins.join": (plan.JoinAll,),
     "steps.joins.negate": (plan.Negate,),
+    "steps.matches.take_in": (plan.MatchRows,),
     "steps.rows.distinct": (plan.DistinctRowsOf,),
     "steps.rows.extend_rows": (plan.ExtendRows,),
     "steps.rows.filter_rows": (plan.FilterRows,),

@@ -43,11 +43,38 @@ class EventScan:
     def __init__(self, event: PlannedEvent, stream: int, patterns: Sequence[int], evaluators: EventEvaluators) -> None:
         self._event = event
         self._stream = stream
-        self._patterns = tuple(patterns)
+        self.patterns = tuple(patterns)
         self._evaluators = evaluators
         self._owned: tuple[Condition, ...] = ()
-        self._spec = _spec(event)
-        self._scratch = np.zeros(1 + 4 * max(1, len(patterns)) + len(event.columns), np.int64)
+        self.spec = _spec(event)
+        self.scratch = np.zeros(1 + 4 * max(1, len(patterns)) + len(event.columns), np.int64)
+
+    @property
+    def is_plain(self) -> bool:
+        """Are its rows those of its patterns that fulfil its conditions?"""
+        event = self._event
+        computed = self._evaluators.time is not None or event.bindings or event.time in event.variables
+        known = {*event.variables, *(name for each in event.conditions for name in each.inputs)} <= {*event.columns}
+        return bool(self.patterns) and known and not (computed or self._owned)
+
+    @property
+    def conditions(self) -> list[tuple[Evaluator, Int64]]:
+        """Its conditions, and the columns of their inputs."""
+        columns = self._event.columns
+        return [
+            (evaluator, np.array([columns.index(name) for name in program.inputs], np.int64))
+            for evaluator, program in zip(self._evaluators.conditions, self._event.conditions, strict=True)
+        ]
+
+    @property
+    def width(self) -> int:
+        """The number of its patterns' variables."""
+        return len(self._event.columns)
+
+    @property
+    def chosen(self) -> Int64:
+        """The columns that the automaton keeps."""
+        return np.array([self._event.columns.index(name) for name in self._event.variables], np.int64)
 
     def keep_to(self, cell: Sequence[Condition]) -> None:
         """Rows of other parts are left out, by the variables of the triple patterns."""
@@ -56,7 +83,7 @@ class EventScan:
     def may_match(self, routed: RoutedBatch) -> bool:
         """Has each of its patterns a match in the step?"""
         first = routed.first
-        return all(first.item(pattern) < first.item(pattern + 1) for pattern in self._patterns)
+        return all(first.item(pattern) < first.item(pattern + 1) for pattern in self.patterns)
 
     def rows(self, routed: RoutedBatch) -> tuple[Int64, Int64]:
         """The elements of the rows (n), and the values that the automaton keeps (variables, n)."""
@@ -84,23 +111,23 @@ class EventScan:
 
     def _joined(self, routed: RoutedBatch) -> tuple[Int64, Int64]:
         batch = routed.batch
-        if not self._patterns:
+        if not self.patterns:
             element = np.flatnonzero(batch.stream == self._stream)
             return element, np.empty((0, len(element)), np.int64)
-        bounds = np.array([routed.first[[p, p + 1]] for p in self._patterns], np.int64)
+        bounds = np.array([routed.first[[p, p + 1]] for p in self.patterns], np.int64)
         room = 2 * int((bounds[:, 1] - bounds[:, 0]).min())
         chains = np.empty((2 * len(bounds), len(routed.triples)), np.int64)
         while True:
             element, values = np.empty(room, np.int64), np.empty((len(self._event.columns), room), np.int64)
             made = rows_kernel.event_rows(
-                batch.subject, batch.predicate, batch.object, routed.arrivals.element, routed.triples, bounds, self._spec,
-                self._scratch, chains, element, values,
+                batch.subject, batch.predicate, batch.object, routed.arrivals.element, routed.triples, bounds, self.spec,
+                self.scratch, chains, element, values,
             )  # fmt: skip
             if made != rows_kernel.FULL:
                 break
             room *= 2
         element, values = element[:made], values[:, :made]
-        if self._scratch[0] == rows_kernel.REPEATED:
+        if self.scratch[0] == rows_kernel.REPEATED:
             distinct = np.unique(np.vstack([element, values]), axis=1)
             return np.ascontiguousarray(distinct[0]), np.ascontiguousarray(distinct[1:])
         return element, values
@@ -122,7 +149,7 @@ def _spec(event: PlannedEvent) -> Int64:
 class MatchScan(SharedSource):
     """The matches of one MATCH. Its deltas are made once a step. `streams`: which of the plan's streams are the pattern's."""
 
-    STATE = ("_state",)
+    STATE = ("state",)
 
     def __init__(
         self,
@@ -137,11 +164,11 @@ class MatchScan(SharedSource):
         self.node = node
         self.stream = stream_of[0]
         self.conditions = tuple(each for event in evaluators for each in event.all)
-        self._streams = streams
+        self.streams = streams
         self._counts_all = bool(streams.all())
         program = match_program(node)
-        self._width = program.width
-        self._state = MatchState(
+        self.width = program.width
+        self.state = MatchState(
             program.arrays,
             values,
             width=program.width,
@@ -151,9 +178,9 @@ class MatchScan(SharedSource):
         )
         # In one element, events of NOT come first: those of other rows then know them.
         absent = [gap.event for gap in node.absent]
-        self._order = [*absent, *(number for number in range(len(node.events)) if number not in absent)]
+        self.order = [*absent, *(number for number in range(len(node.events)) if number not in absent)]
         self._nothing = empty(len(node.variables))
-        self._no_rows = np.empty((0, kernel.VALUES + self._width), np.int64)
+        self._no_rows = np.empty((0, kernel.VALUES + self.width), np.int64)
         self._routed: RoutedBatch | None = None
         self._chunks: tuple[Delta, ...] = ()
         # Last: a failure before this leaves no pattern behind.
@@ -161,7 +188,7 @@ class MatchScan(SharedSource):
             [shared_scans.router.add((pattern, stream)) for pattern in event.patterns]
             for event, stream in zip(node.events, stream_of, strict=True)
         ]
-        self._events = [
+        self.events = [
             EventScan(event, stream, patterns, each)
             for event, stream, patterns, each in zip(node.events, stream_of, self._patterns, evaluators, strict=True)
         ]
@@ -176,19 +203,28 @@ class MatchScan(SharedSource):
         """Take in a step, unless another reader has caused that already. Returns the number of changes."""
         if self._routed is not routed:
             delta = self._advance(routed)
-            self._routed, self._chunks = routed, (delta,) if len(delta.tick) else ()
-            self.work.rows_out += len(delta.tick)
-            self._shared_scans.caches.append(self)
+            self.take_made(routed, (delta,) if len(delta.tick) else ())
         return sum(len(delta.tick) for delta in self._chunks)
 
+    def take_made(self, routed: RoutedBatch, chunks: tuple[Delta, ...]) -> None:
+        """The step has been taken in, with these changes."""
+        self._routed, self._chunks = routed, chunks
+        self.work.rows_out += sum(len(delta.tick) for delta in chunks)
+        self._shared_scans.caches.append(self)
+
+    @property
+    def is_plain(self) -> bool:
+        """Are the rows of all events those of their patterns that fulfil their conditions?"""
+        return all(event.is_plain for event in self.events)
+
     def _advance(self, routed: RoutedBatch) -> Delta:
-        batch, step, state = routed.batch, routed.step, self._state
+        batch, step, state = routed.batch, routed.step, self.state
         before = state.positions
         if self._counts_all:
             state.positions = before + len(batch)
             rows, element_tick = self._rows(routed, before, None), step.element_tick
         else:
-            mine = self._streams[batch.stream]
+            mine = self.streams[batch.stream]
             state.positions = before + int(mine.sum())
             rows, element_tick = self._rows(routed, before, mine), step.element_tick[mine]
         if not len(rows) and not self.node.retract:
@@ -207,13 +243,13 @@ class MatchScan(SharedSource):
         `before`: so many elements have had positions; `mine`: which of the batch get one (None: all).
         """
         batch, found = routed.batch, []
-        for number in self._order:
-            event = self._events[number]
+        for number in self.order:
+            event = self.events[number]
             if not event.may_match(routed):
                 continue
             element, values = event.rows(routed)
             if len(element):
-                rows = np.zeros((len(element), kernel.VALUES + self._width), np.int64)
+                rows = np.zeros((len(element), kernel.VALUES + self.width), np.int64)
                 rows[:, kernel.EVENT] = number
                 rows[:, kernel.AT] = before + (element if mine is None else np.cumsum(mine)[element] - 1)
                 rows[:, kernel.WHEN], rows[:, kernel.TICK] = batch.time[element], routed.step.element_tick[element]
@@ -236,18 +272,18 @@ class MatchScan(SharedSource):
 
     def keep_to(self, cell: Sequence[Condition]) -> None:
         """Take in only rows that belong to this part of a divided state."""
-        for event in self._events:
+        for event in self.events:
             event.keep_to(cell)
 
     def live_ids(self) -> Iterator[Ids]:
         """Ids of runs, of standing matches, and in expressions."""
-        yield from self._state.live_ids()
+        yield from self.state.live_ids()
         for condition in self.conditions:
             yield from condition.live_ids()
 
     @property
     def nbytes(self) -> int:
-        return self._state.nbytes
+        return self.state.nbytes
 
     def _release_inputs(self) -> None:
         for patterns in self._patterns:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.dataflow.delta_sources import Constant, DataflowNode, DeltaSource, OperatorNode, sources_below, unwrap
+from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.program_parts import (
     MOST_ROWS,
     CalledPart,
@@ -18,6 +19,7 @@ from cqels_py.dataflow.program_parts import (
     ExpressionPart,
     GroupPart,
     JoinPart,
+    MatchPart,
     OperatorPart,
     Part,
     ScanPart,
@@ -28,7 +30,7 @@ from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.kernels.compiler.native_call import address_of
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.rows import distinct
-from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, scan
+from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, matches, scan
 from cqels_py.kernels.steps import rows as row_entries
 from cqels_py.operators.r2r.aggregate import NO_HASHED_NUMBERS, OF_FLOATS, TO_ASK_OF, GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
@@ -88,7 +90,7 @@ class ProgramBuilder:
     def add_scans(self, root: DeltaSource) -> None:
         """Add all scans that a source reads."""
         for source in sources_below(root):
-            if isinstance(source, WindowScan):
+            if isinstance(source, WindowScan | MatchScan):
                 self.add(source)
 
     def add_what_has_entries(self, root: DeltaSource) -> None:
@@ -110,11 +112,14 @@ class ProgramBuilder:
         """Add the row that counts what the sources have made in a complete step: the last one."""
         totals = np.zeros(2 * len(self._nodes), np.int64)
         self.add_row(counting.count, [self._made[id(node)].address for node in self._nodes], totals)
-        return RowCounts(tuple(self._nodes), totals)
+        counted = tuple(part for part in self.parts if isinstance(part, MatchPart))
+        return RowCounts(tuple(self._nodes), totals, counted)
 
     def _add(self, node: DataflowNode) -> DeltaRecord:
         if isinstance(node, WindowScan):
             return self._add_scan(node)
+        if isinstance(node, MatchScan):
+            return self._add_match(node)
         if isinstance(node, Constant):
             # It changes between steps only.
             unchanged = DeltaRecord(len(node.node.variables))
@@ -181,6 +186,19 @@ class ProgramBuilder:
         self.add_row(entry, (*own, *links), *part.arrays)
         self.parts.append(part)
 
+    def _add_match(self, each: MatchScan) -> DeltaRecord:
+        shared, output = self._shared, DeltaRecord(len(each.node.variables))
+        part = MatchPart(each, output)
+        own = self._element, matches.MATCHING.address(), each.state.address, each.state.program.address
+        tables = shared.router.table.address, shared.clock.address, output.address
+        options = output.width, each.node.retract, matches.EVENT.address(), scan.EVALUATION.address()
+        self._records += part.events
+        self.add_row(
+            matches.take_in, (*own, *tables, *options, *(event.address for event in part.events)), *part.arrays
+        )
+        self.parts.append(part)
+        return output
+
     def _add_scan(self, each: WindowScan) -> DeltaRecord:
         window, tests, shared, most = each.window, each.tests, self._shared, self._most
         assert isinstance(window, SlidingWindow)
@@ -201,10 +219,14 @@ class ProgramBuilder:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """The rows of complete steps of a program, by source: `totals` as kernels/steps/counting.py has them."""
+    """The rows of complete steps of a program, by source: `totals` as kernels/steps/counting.py has them.
+
+    `matches` count the rows of events for themselves.
+    """
 
     nodes: tuple[DataflowNode, ...]
     totals: npt.NDArray[np.int64]
+    matches: tuple[MatchPart, ...] = ()
 
     def settle(self) -> None:
         """Give the sources their counts."""
@@ -215,6 +237,8 @@ class RowCounts:
             if isinstance(node, WindowScan):
                 node.work.rows_in += insertions
         self.totals[:] = 0
+        for match in self.matches:
+            match.settle()
 
 
 NO_COUNTS = RowCounts((), np.empty(0, np.int64))
@@ -240,6 +264,8 @@ def has_entries(root: DeltaSource) -> bool:
 
 def _has_entry(source: DataflowNode) -> bool:
     if isinstance(source, WindowScan):
+        return source.is_plain
+    if isinstance(source, MatchScan):
         return source.is_plain
     if isinstance(source, Constant):
         return True

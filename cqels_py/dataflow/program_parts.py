@@ -13,11 +13,13 @@ import numpy.typing as npt
 from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.delta_sources import OperatorNode
+from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.scans import WindowScan
 from cqels_py.event_time.clock import TickClock, Ticks
+from cqels_py.kernels.patterns import runs
 from cqels_py.kernels.primitives.state_record import ArrayTable
-from cqels_py.kernels.steps import by_calls, element, groups
+from cqels_py.kernels.steps import by_calls, element, groups, matches
 from cqels_py.kernels.structures import ring_index
 from cqels_py.operators.r2r.aggregate import GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
@@ -26,8 +28,8 @@ from cqels_py.operators.r2r.join import LeafRows, MultiwayJoin
 from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
 from cqels_py.operators.s2r.window import SlidingWindow
 
-MOST_ROWS = 128
-"""Of the changes of one source in a step. With more, the calls go on."""
+MOST_ROWS, MOST_MATCHES = 128, 64
+"""Of the changes of one source in a step, and of matches of triples with patterns. With more, the calls go on."""
 
 
 def view_of(array: npt.NDArray[Any]) -> memoryview:
@@ -136,6 +138,52 @@ class ScanPart:
 
     def hand_over_begun(self, routed: RoutedBatch) -> None:
         """It is done as a whole, or not at all."""
+
+
+class MatchPart:
+    """A MATCH; `arrays`: those of its row as of kernels/steps/matches.py, `events`: the records of its events."""
+
+    def __init__(self, scan: MatchScan, output: DeltaRecord) -> None:
+        self._scan, self._output = scan, output
+        self._begun = np.zeros(4, np.int64)
+        rows = np.empty((MOST_ROWS, runs.VALUES + scan.width), np.int64)
+        none, one = np.empty(0, np.int64), np.empty(1, np.int64)
+        self.arrays = scan.streams.astype(np.int64), self._begun, rows, np.empty(3, np.int64), one, none
+        self.events = [self._record(number) for number in scan.order]
+
+    def _record(self, number: int) -> ArrayTable:
+        """That of the event of this number."""
+        event = self._scan.events[number]
+        conditions = event.conditions
+        arrays = [array for condition, places in conditions for array in (*condition.program, places)]
+        most = max((len(places) for _, places in conditions), default=0)
+        patterns = np.array(event.patterns, np.int64)
+        now, true, of_row = np.empty((3, MOST_ROWS), np.int64)
+        bounds, chains = np.empty((len(patterns), 2), np.int64), np.empty((2 * len(patterns), MOST_MATCHES), np.int64)
+        values, inputs = np.empty(event.width * MOST_ROWS, np.int64), np.empty(most * MOST_ROWS, np.int64)
+        of_event = np.array([number, len(conditions)], np.int64)
+        return ArrayTable(
+            patterns, event.spec, bounds, event.scratch, chains, of_row, values, event.chosen, of_event, inputs, now, true, *arrays
+        )  # fmt: skip
+
+    def make_room(self, time: int, triples: int) -> None:
+        self._scan.state.make_room()
+
+    def find_values(self) -> None:
+        raise AssertionError("only operators with expressions or aggregates ask for values")
+
+    def settle(self) -> None:
+        """Count the rows that have been taken in."""
+        self._scan.work.rows_in += self._begun.item(matches.ALL_ROWS)
+        self._begun[matches.ALL_ROWS] = 0
+
+    def hand_over(self, routed: RoutedBatch) -> None:
+        self._scan.take_made(routed, self._output.deltas())
+
+    def hand_over_begun(self, routed: RoutedBatch) -> None:
+        if self._begun[matches.STATE_OF] == matches.TOO_MANY:
+            self._begun[matches.STATE_OF] = matches.READY
+            self._scan.take_made(routed, (self._scan.state.found(),))
 
 
 class OperatorPart:

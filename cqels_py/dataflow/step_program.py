@@ -18,7 +18,7 @@ from cqels_py.batches.rearrange import empty_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.delta_sources import Constant, DeltaSource, OperatorNode, sources_below
 from cqels_py.dataflow.program_builder import NO_COUNTS, ProgramBuilder, has_entries
-from cqels_py.dataflow.program_parts import StepTicks, view_of
+from cqels_py.dataflow.program_parts import MOST_MATCHES, StepTicks, view_of
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.work import COMPILED_ONE_IN, FIRST_COMPILED
@@ -30,7 +30,7 @@ from cqels_py.operators.r2s.streams import Changes
 CALLS = "CQELS_STEPS"
 """With the value "calls" this environment variable leaves programs out: each kernel is called from Python, as for batches."""
 
-_MOST_BYTES, _MOST_TRIPLES, _MOST_MATCHES = 1 << 12, 16, 64
+_MOST_BYTES, _MOST_TRIPLES = 1 << 12, 16
 """Of one element. Larger ones are left to the calls."""
 _MANY_STOPS, _FEW_STEPS, _REST = 16, 64, 1 << 12
 """A program that stops so often in so few steps rests for so many: going on after a stop takes longer than calls alone."""
@@ -65,7 +65,7 @@ class StepProgram:
         numbers, self._stream = np.zeros(_NUMBERS, np.int64), np.empty(1, np.int32)
         self._words, self._number = numbers[: element.DUE_THROUGH + 1], np.empty(1, np.int64)
         self._time, self._first = numbers[_TIME:_FIRST], numbers[_FIRST:_NUMBERS]
-        self._columns, self._matches = np.empty(3 * _MOST_TRIPLES, np.int64), np.empty(_MOST_MATCHES, np.int64)
+        self._columns, self._matches = np.empty(3 * _MOST_TRIPLES, np.int64), np.empty(MOST_MATCHES, np.int64)
         self._element_tick, texts = np.empty(1, np.int32), np.empty(_MOST_BYTES, np.uint8)
         of_triple, none = np.zeros(_MOST_TRIPLES, np.int64), np.empty(0, np.int64)
         self._element = ArrayTable(

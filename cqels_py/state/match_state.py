@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import insertions
+from cqels_py.batches.delta import Delta, insertions
 from cqels_py.kernels.patterns import runs as kernel
 from cqels_py.kernels.patterns.start_heap import LONGEST, TREE_FIELDS
 from cqels_py.kernels.primitives.state_record import ArrayTable, StateArray, StateRecord
@@ -50,6 +50,7 @@ class MatchState(StateRecord):
     _oldest = StateArray[np.int64](kernel.OLDEST)
     _pending = StateArray[np.int64](kernel.PENDING)
     _trees = StateArray[np.int64](kernel.TREES)
+    _out = StateArray[np.int64](kernel.OUT)
     STATE = ("_nodes", "_trees", "_heads", "_oldest", "_meta", "_stand", "_stand_next")
 
     def __init__(
@@ -63,7 +64,7 @@ class MatchState(StateRecord):
         longest_key: int,
     ) -> None:
         self._values = values
-        self._program = ArrayTable(*program)
+        self.program = ArrayTable(*program)
         self._from_oldest = bool(program[kernel.LIMITS][kernel.POLICY] == kernel.EARLIEST)
         self._width = width
         self._kept = bool(program[kernel.LIMITS][kernel.KEPT])
@@ -124,13 +125,19 @@ class MatchState(StateRecord):
         meta = self._meta
         meta[kernel.MADE] = at = 0
         while True:
-            at = kernel.step(self._program.address, self.address, rows, at, ticks, position_ticks, numbers, self._out)
+            at = kernel.step(self.program.address, self.address, rows, at, ticks, position_ticks, numbers, self._out)
             if at > len(rows):
                 break
-            self._make_room()
+            self.make_room()
         if len(self._words) > max(_LEAST_SHRUNK, 8 * (meta.item(kernel.NEXT) - meta.item(kernel.TAIL))):
             self._shrink()
         return self._out[: meta.item(kernel.MADE)]
+
+    def found(self) -> Delta:
+        """What the last step has found."""
+        found = self._out[: self._meta.item(kernel.MADE)]
+        tick, sign = found[:, kernel.OUT_TICK].astype(np.int32), found[:, kernel.OUT_SIGN].astype(np.int8)
+        return Delta(tick, sign, found[:, kernel.OUT_VALUES :].T)
 
     def _shrink(self) -> None:
         """Give memory back after a burst: half of the nodes' ring, of which an eighth is in use, and the table's empty slots."""
@@ -138,7 +145,7 @@ class MatchState(StateRecord):
         self._nodes = _resized(self._words, first, following, len(self._words) // 2)
         self._rebuild()
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
         """What the kernel has stopped for."""
         meta = self._meta
         missing = meta.item(kernel.MISSING)
@@ -181,7 +188,7 @@ class MatchState(StateRecord):
             size *= 2
         old, self._heads = self._heads, np.zeros(size, np.int32)
         old_oldest, self._oldest = self._oldest, np.zeros(size if self._from_oldest else 1, np.int64)
-        kernel.rebuild(self._program.address, self.address, old, old_oldest)
+        kernel.rebuild(self.program.address, self.address, old, old_oldest)
 
     def _grow_output(self) -> None:
         made = self._meta.item(kernel.MADE)

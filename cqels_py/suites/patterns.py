@@ -223,7 +223,7 @@ def _time_kernel(figures: Figures, case: Case, window: int, events: Events) -> N
     node = scan.node
     program = match_program(node)
     state = MatchState(
-        program.arrays, scan._state._values, width=program.width, variables=program.variables,
+        program.arrays, scan.state._values, width=program.width, variables=program.variables,
         outputs=len(node.variables), longest_key=program.longest_key,
     )  # fmt: skip
     columns = {"k": events.key + 1, **{f"v{kind.lower()}": events.value + 1 for kind in case.kinds}}

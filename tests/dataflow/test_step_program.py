@@ -104,6 +104,10 @@ def _over(body: str, columns: str) -> str:
     return f"PREFIX : <{EX}> SELECT {columns} WHERE {{ {body} }}"
 
 
+def _matched(events: str, within: str = "WITHIN 5s", policy: str = "") -> str:
+    return f"PREFIX : <{EX}> SELECT * WHERE {{ MATCH {policy} {within} {{ {events} }} }}"
+
+
 QUERIES = {
     "filter": FILTERED,
     "no filter": f"PREFIX : <{EX}> SELECT ?k ?x WHERE {{ STREAM :a [RANGE 10s] {{ ?k :a ?x }} }}",
@@ -156,6 +160,19 @@ QUERIES |= CALLED | {
     "inline rows": _over("{A} VALUES (?x ?w) { (1 2) (50 3) (51 3) (52 3) (53 4) (54 4) (55 5) }", "?k ?w"),
     "union with inline rows": _over("{ {A} } UNION { VALUES ?x { 1 2 3 } }", "?x ?k"),
 }
+_FIRST, _THEN = "EVENT ON :a { ?k :a ?x }", "EVENT ON :b { ?k :b ?y }"
+MATCHES = {
+    "sequence": _matched(f"{_FIRST} SEQ {_THEN}"),
+    "events with conditions": _matched(
+        "EVENT ON :a { ?k :a ?x FILTER(?x > 40) FILTER(?x != 70) } SEQ EVENT ON :b { ?k :b ?y FILTER(?y < 60) }"
+    ),
+    "three events": _matched(f"{_FIRST} SEQ {_THEN} SEQ EVENT ON :a {{ ?k :a ?z }}", "WITHIN 10s"),
+    "absent": _matched(f"{_FIRST} SEQ NOT {_THEN} SEQ EVENT ON :a {{ ?k :a ?z }}"),
+    "latest": _matched(f"{_FIRST} SEQ {_THEN}", "WITHIN 3s", "LATEST"),
+    "earliest": _matched(f"{_FIRST} SEQ EVENT ON :b {{ ?l :b ?y }}", "WITHIN 3s", "EARLIEST"),
+    "events of two patterns": _matched("EVENT ON :a { ?k :a ?x . ?k :other ?w } SEQ EVENT ON :b { ?l :b ?y }"),
+}
+QUERIES |= MATCHES
 PARTLY = {
     "ask": f"PREFIX : <{EX}> ASK {{ STREAM :a [RANGE 10s] {{ ?k :a 7 }} }}",
 }
@@ -335,6 +352,32 @@ def test_a_program_stops_where_an_operator_has_made_too_many_changes(
     later = [(stream, triples, time + 60 * SECOND) for stream, triples, time in pushed[:5]]
     assert_equal_in_both(QUERIES[name], [*pushed, *later], outcomes, in_mode)
     assert Outcome.STOPPED in outcomes or name == "top"
+    assert Outcome.COMPLETE in outcomes
+
+
+@pytest.mark.parametrize("name", ["sequence", "three events", "latest", "earliest"])
+def test_an_automaton_that_grows_makes_room_within_a_program(
+    name: str, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    drawn, pushed = random.Random(4), list[Pushed]()
+    for i in range(700):
+        stream, key = drawn.choice("aaaaab"), drawn.randrange(90)
+        # Many runs, then all of them are out of reach, then many again.
+        time = BEGIN + i * 10_000 + (i > 400) * 30 * SECOND
+        pushed.append((f"{EX}{stream}", [(f"<{EX}s{key}>", f"<{EX}{stream}>", f'"{i}"^^{INTEGER}')], time))
+    assert_equal_in_both(QUERIES[name], pushed, outcomes, in_mode)
+    assert outcomes.count(Outcome.COMPLETE) > 650
+
+
+def test_more_matches_than_there_is_room_for_are_handed_over(
+    outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    crowd = [(f"{EX}a", [(f"<{EX}s>", f"<{EX}a>", f'"{i}"^^{INTEGER}')], BEGIN + i) for i in range(200)]
+    last = [
+        (f"{EX}b", [(f"<{EX}s>", f"<{EX}b>", f'"{i}"^^{INTEGER}')], BEGIN + 300 + i * 10 * SECOND) for i in range(3)
+    ]
+    assert_equal_in_both(QUERIES["sequence"], [*crowd, *last], outcomes, in_mode)
+    assert Outcome.STOPPED in outcomes[-3:]
     assert Outcome.COMPLETE in outcomes
 
 

@@ -38,7 +38,7 @@ def element(number, kind, **values):
 def state_of(query):
     """The state of the only MATCH of a query."""
     (scan,) = [node for node in query._dataflow._scans if isinstance(node, MatchScan)]
-    return scan._state
+    return scan.state
 
 
 def run(text, elements, *, guarantee=False, after_each=None, changelog=False, batch=1):
@@ -84,7 +84,7 @@ def assert_heaps_are_right(state):
             found += below
         return found
 
-    heaped = state._program.array(kernel.HEAPED)
+    heaped = state.program.array(kernel.HEAPED)
     for head in state._heads:
         number = head + meta[kernel.BASE]
         if head and number >= tail and heaped[links[number & mask, kernel.KIND] & kernel.NO_LIST]:
