@@ -591,6 +591,7 @@ _SIZE = click.IntRange(min=1)
 @click.option("--tls-key", metavar="FILE", type=_FILE, help="The key of the certificate.")
 @click.option("--allow-path", metavar="DIR", type=_FILE, multiple=True, help="Requests may name files below DIR.")
 @click.option("--allow-url", metavar="PREFIX", multiple=True, help="Requests may name addresses that begin so.")
+@click.option("--allow-private", is_flag=True, help="Names in these addresses may lead into private networks.")
 @click.option("--max-body", metavar="MIB", type=_SIZE, help="The size of a request's body. [default: 32]")
 @click.option("--max-decompressed", metavar="MIB", type=_SIZE, help="The size of a decompressed body. [default: 128]")
 @click.option("--max-query", metavar="N", type=_SIZE, help="The characters of a query. [default: 1048576]")
@@ -613,6 +614,7 @@ def serve_command(
     tls_key: Path | None,
     allow_path: Sequence[Path],
     allow_url: Sequence[str],
+    allow_private: bool,
     max_body: int | None,
     max_decompressed: int | None,
     max_query: int | None,
@@ -656,6 +658,7 @@ def serve_command(
                     "sparql_seconds": max_sparql_seconds,
                 },
                 demo,
+                allow_private,
             )
         )
 

@@ -33,6 +33,7 @@ class Asked:
     allow_urls: Sequence[str]
     limits: dict[str, int | None]
     demo: bool = False
+    allow_private: bool = False
 
 
 def run(asked: Asked) -> None:
@@ -55,7 +56,7 @@ def run(asked: Asked) -> None:
         certificate=asked.certificate,
         key=asked.key,
         limits=Limits(**{name: value for name, value in asked.limits.items() if value is not None}),
-        allowed=Allowed(tuple(asked.allow_paths), tuple(asked.allow_urls)),
+        allowed=Allowed(tuple(asked.allow_paths), tuple(asked.allow_urls), asked.allow_private),
         dashboard=find_spec("nicegui") is not None,
     )
     serve(serving, _demo if asked.demo else _nothing, lambda address: say(f"serving {data} at {address}"))

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from weakref import WeakSet
@@ -19,6 +20,7 @@ from weakref import WeakSet
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements
 from cqels_py.checkpoints.kernel_calls import calls_to_log
+from cqels_py.connections.reach import Reach
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
@@ -126,6 +128,8 @@ class Engine:
     delivered, when its input is on the disk; "batch": likewise, with one sync for the calls of 2 milliseconds; "off": at once, and
     a failure of the machine, not of the process, may lose the last ones. Elements that wait for a `batch` are not kept yet.
 
+    `reach`: which addresses sources and SERVICE may connect to, also after redirects (`connections.reach`); without it all.
+
     With `with Engine() as engine:` it is finished at the end of the block, or after an exception closed.
 
     Several threads may use an engine: their calls come one after the other, each as a whole. Subscribers are called when a step is
@@ -158,6 +162,7 @@ class Engine:
         checkpoint: str | Path | Companion | None = None,
         durable: str = SYNC,
         on_unread: str = RAISE,
+        reach: Reach | None = None,
     ) -> None:
         self._unread = Unread(on_unread)
         options = Options(
@@ -178,6 +183,7 @@ class Engine:
             max_state=max_state,
             clock_of=by_iri(clock_of or {}, "clock_of", "clock"),
             rejects=rejects,
+            reach=reach,
             lateness_of={
                 iri: duration(each, f"lateness_of <{iri}>")
                 for iri, each in by_iri(lateness_of or {}, "lateness_of", "microseconds").items()
@@ -367,7 +373,7 @@ class Engine:
             service_timeout=self._options.service_timeout,
             guarantee=guarantee,
             rules=rule_set_of(rules),
-            ask=asked.services.ask,
+            ask=partial(asked.services.ask, reach=self._options.reach),
         )
         compiled.check_memory(source)
         # Beside the running engine: other threads can push meanwhile.

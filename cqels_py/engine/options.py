@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 
+from cqels_py.connections.reach import Reach
 from cqels_py.errors import CqelsError, UsageError
 from cqels_py.formats.contexts import Contexts
 from cqels_py.formats.scopes import check_blank_nodes
@@ -47,6 +48,7 @@ class Options:
     lateness_of: MutableMapping[str, int] = field(default_factory=dict)
     rejects: str | os.PathLike[str] | None = None
     clock_of: MutableMapping[str, str] = field(default_factory=dict)
+    reach: Reach | None = None
 
     def __post_init__(self) -> None:
         _check_lateness(self.lateness, "lateness")

@@ -12,6 +12,7 @@ from rdflib import BNode, Variable
 from cqels_py.algebra.nodes import ContinuousQuery, Pattern, Service, Values
 from cqels_py.algebra.traverse import map_children
 from cqels_py.algebra.variables import possible_variables
+from cqels_py.connections.reach import Reach
 from cqels_py.errors import DataError
 from cqels_py.sources.sparql_protocol import Solution, select
 from cqels_py.terms.rdf import from_rdflib, to_rdflib
@@ -40,10 +41,10 @@ class Answers:
         self.given = list(given)
         self._next = 0
 
-    def ask(self, endpoint: str, query: str, *, timeout: float) -> Sequence[Solution]:
-        """Ask the endpoint, and keep the answer."""
+    def ask(self, endpoint: str, query: str, *, timeout: float, reach: Reach | None = None) -> Sequence[Solution]:
+        """Ask the endpoint, and keep the answer. `reach`: which addresses may be connected to."""
         try:
-            solutions = select(endpoint, query, timeout=timeout)
+            solutions = select(endpoint, query, timeout=timeout, reach=reach)
         except DataError:
             self.given.append(None)
             raise

@@ -45,6 +45,7 @@ def opening_of(
         wait=InputWait(options.flush_after / SECOND or None, options.idle / SECOND, interval),
         on_split=partial(_report_of_stream, stream, engine._reports.split),
         continues=engine._inputs.keeps,
+        reach=options.reach,
     )
 
 

@@ -137,6 +137,7 @@ class Service:
             on_unread=IGNORE,
             max_state=self.limits.state,
             report=self._report,
+            reach=self._allowed,
         )
         self.engine.rejects.remember(REJECTS)
         try:
@@ -320,7 +321,7 @@ class Service:
 
     def explain(self, definition: QueryDefinition) -> str:
         """The plan of a query that is not registered. Errors as of `put_query`."""
-        with Engine() as engine:
+        with Engine(reach=self._allowed) as engine:
             return self.register_in(engine, definition).explain()
 
     def register_in(self, engine: Engine, definition: QueryDefinition) -> Query:

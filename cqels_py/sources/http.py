@@ -14,9 +14,10 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements, empty_elements, slice_elements
 from cqels_py.connections.http import Endpoint, endpoint_of, httpx_for
 from cqels_py.connections.location import Location
+from cqels_py.connections.reach import Reach, httpx_hooks
 from cqels_py.connections.retry import Backoff
 from cqels_py.connections.schemes import needed
-from cqels_py.errors import RunError
+from cqels_py.errors import CqelsError, RunError
 from cqels_py.sources.http_bodies import BODY_FORMATS, MEDIA_TYPES, BodyPart, BodyReader, put_parts
 from cqels_py.sources.live import Client, LiveSource, Message, MessageColumns, MessageQueue
 from cqels_py.sources.messages import MOST_BYTES, MessageDecoder, MessageFormat
@@ -87,7 +88,7 @@ class HttpSource:
         self._body: BodyReader | None = None
         self._id, self._behind = opening.position if isinstance(opening.position, list | tuple) else ("", 0)
         self._skip = self._behind
-        self._reader = HttpReader(of, self._queue, opening.map is not None, self._id)
+        self._reader = HttpReader(of, self._queue, opening.map is not None, self._id, opening.reach)
 
     @property
     def idle(self) -> bool:
@@ -143,7 +144,7 @@ class HttpReader:
     `mapped`: the stream has a map, which is for JSON. `last_id`: that of the event behind which it begins; empty: it has none.
     """
 
-    def __init__(self, of: HttpConnector, queue: MessageQueue, mapped: bool, last_id: str) -> None:
+    def __init__(self, of: HttpConnector, queue: MessageQueue, mapped: bool, last_id: str, reach: Reach | None) -> None:
         self._httpx: Any = needed("httpx", "httpx", "http", "http://")
         self._endpoint = endpoint = of.endpoint
         self._format = of.format
@@ -154,7 +155,13 @@ class HttpReader:
         self._events = EventParser(last_id)
         self._last = 0
         timeout = self._httpx.Timeout(_CONNECT_SECONDS, read=None)
-        self._client = self._httpx.Client(timeout=timeout, headers=endpoint.headers, follow_redirects=True)
+        self._client = self._httpx.Client(
+            timeout=timeout,
+            headers=endpoint.headers,
+            follow_redirects=True,
+            event_hooks=httpx_hooks(reach),
+            trust_env=reach is None,
+        )
         self._response: Any = None
         self._thread = threading.Thread(target=self._run, name="cqels http", daemon=True)
         self._thread.start()
@@ -171,8 +178,8 @@ class HttpReader:
                     self._queue.end()
                     return
                 reason = "the response ended"
-            except RunError as error:
-                self._queue.fail(error)
+            except CqelsError as error:
+                self._queue.fail(error if isinstance(error, RunError) else RunError(error.message))
                 return
             except Exception as error:
                 # Whatever a broken connection makes of a response; also that of a client that is being closed.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from cqels_py.batches.elements import ElementBatch, Ids
+from cqels_py.connections.reach import Reach
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.contexts import Contexts
@@ -96,7 +97,7 @@ class Opening:
     read; `on_split` gets triples of an element that was complete after that time. `position`: where to begin, as another source of
     the stream told it (None: where the source would begin by itself); sources that cannot be read again ignore it. `continues`: the
     run has a checkpoint, so that a source which knows where it was committed has to go on there when it is opened again, or to
-    refuse.
+    refuse. `reach`: which addresses may be connected to; None: all.
     """
 
     stream: str
@@ -114,6 +115,7 @@ class Opening:
     on_split: Callable[[DataError], None] | None = None
     position: object = None
     continues: bool = False
+    reach: Reach | None = None
 
     @property
     def pause(self) -> float:

@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import (
+    HTTPHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
 
 from rdflib import BNode, Literal, URIRef
 
+from cqels_py.connections.reach import Reach
 from cqels_py.errors import CqelsError, DataError
 from cqels_py.terms.rdf import canonical, from_rdflib
 
@@ -30,20 +38,58 @@ class _Problem(Exception):
     message: str
 
 
-def select(endpoint: str, query: str, *, timeout: float) -> Sequence[Solution]:
+def select(endpoint: str, query: str, *, timeout: float, reach: Reach | None = None) -> Sequence[Solution]:
     """The solutions of a SELECT query, as SPARQL 1.1 JSON results have them.
 
-    `timeout`: seconds that the endpoint may be silent. DataError names the endpoint and the fault of its answer.
+    `timeout`: seconds that the endpoint may be silent. `reach`: which addresses may be connected to. DataError names the endpoint
+    and the fault of its answer.
     """
     if urlsplit(endpoint).scheme not in ("http", "https"):
         raise DataError(f"SERVICE <{endpoint}>: an endpoint is reached by http or https")
     try:
-        return _solutions(_answer(endpoint, query, timeout))
+        return _solutions(_answer(endpoint, query, timeout, reach))
     except _Problem as problem:
         raise DataError(f"SERVICE <{endpoint}>: {problem.message}") from None
 
 
-def _answer(endpoint: str, query: str, timeout: float) -> bytes:
+def _opener(reach: Reach | None) -> OpenerDirector:
+    """As `urlopen`; with `reach` each address is checked before it is asked, and whatever proxies the environment names are not."""
+    if reach is None:
+        return build_opener()
+    return build_opener(ProxyHandler({}), _CheckedHttp(reach), _CheckedHttps(reach))
+
+
+class _CheckedHttp(HTTPHandler):
+    def __init__(self, reach: Reach) -> None:
+        super().__init__()
+        self._reach = reach
+
+    def http_open(self, req: Request) -> Any:
+        return self.do_open(_checking(HTTPConnection, self._reach, req.full_url), req)
+
+
+class _CheckedHttps(HTTPSHandler):
+    def __init__(self, reach: Reach) -> None:
+        super().__init__()
+        self._reach = reach
+
+    def https_open(self, req: Request) -> Any:
+        return self.do_open(_checking(HTTPSConnection, self._reach, req.full_url), req)
+
+
+def _checking(kind: type[HTTPConnection], reach: Reach, url: str) -> Any:
+    """The kind of connection, which sends nothing to an address that may not be connected to."""
+    reach.check(url)
+
+    class Connection(kind):  # type: ignore[valid-type, misc]
+        def connect(self) -> None:
+            super().connect()
+            reach.check_peer(url, self.sock.getpeername()[0])
+
+    return Connection
+
+
+def _answer(endpoint: str, query: str, timeout: float, reach: Reach | None) -> bytes:
     asked = urlencode({"query": query})
     separator = "&" if urlsplit(endpoint).query else "?"
     if len(endpoint) + len(asked) < _LONGEST_URL:
@@ -51,7 +97,7 @@ def _answer(endpoint: str, query: str, timeout: float) -> bytes:
     else:
         request = Request(endpoint, asked.encode(), {"Accept": _ACCEPT})
     try:
-        with urlopen(request, timeout=timeout) as response:
+        with _opener(reach).open(request, timeout=timeout) as response:
             answer: bytes = response.read()
             return answer
     except HTTPError as error:

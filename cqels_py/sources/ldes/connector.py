@@ -101,7 +101,7 @@ class LdesSource:
         self.returned: Returned | None = None
         hosts = Hosts(of.endpoint.url, of.hosts)
         httpx = needed("httpx", "httpx", "http", "ldes+http://")
-        self._fetcher = PageFetcher(httpx, of.endpoint.shown, hosts, of.endpoint.headers, of.most)
+        self._fetcher = PageFetcher(httpx, of.endpoint.shown, hosts, of.endpoint.headers, of.most, opening.reach)
 
     @property
     def idle(self) -> bool:

@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
+from cqels_py.connections.reach import Reach, httpx_hooks
 from cqels_py.connections.retry import Backoff
 from cqels_py.errors import CqelsError, RunError
 from cqels_py.sources.ldes.pages import ACCEPT, media_type
@@ -89,7 +90,15 @@ class PageFetcher:
     `most`: the bytes of the largest page. `headers`: for the server of the first page.
     """
 
-    def __init__(self, httpx: Any, shown: str, hosts: Hosts, headers: dict[str, str], most: int) -> None:
+    def __init__(
+        self,
+        httpx: Any,
+        shown: str,
+        hosts: Hosts,
+        headers: dict[str, str],
+        most: int,
+        reach: Reach | None = None,
+    ) -> None:
         self._httpx = httpx
         self._shown = shown
         self._hosts = hosts
@@ -100,7 +109,13 @@ class PageFetcher:
         self._changed = threading.Condition()
         self._closed = threading.Event()
         timeout = httpx.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS)
-        self._client = httpx.Client(timeout=timeout, headers={"Accept": ACCEPT}, follow_redirects=False)
+        self._client = httpx.Client(
+            timeout=timeout,
+            headers={"Accept": ACCEPT},
+            follow_redirects=False,
+            event_hooks=httpx_hooks(reach),
+            trust_env=reach is None,
+        )
         self._thread = threading.Thread(target=self._run, name="cqels ldes", daemon=True)
         self._thread.start()
 

@@ -1,0 +1,32 @@
+"""Which addresses may be connected to, where others than the user name them: asked again after each redirect, and once connected."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Reach(Protocol):
+    """Raises a CqelsError for what is not allowed."""
+
+    def check(self, url: str) -> None:
+        """Before a URL is asked, also one to which another one has led."""
+
+    def check_peer(self, url: str, address: str) -> None:
+        """When a connection for a URL has been made, to this IP address: a name may lead elsewhere from one look-up to the next."""
+
+
+def httpx_hooks(reach: Reach | None) -> dict[str, list[Any]]:
+    """The argument `event_hooks` of a client of httpx that asks before each request, and before it reads a response."""
+    if reach is None:
+        return {}
+
+    def before(request: Any) -> None:
+        reach.check(str(request.url))
+
+    def connected(response: Any) -> None:
+        stream = response.extensions.get("network_stream")
+        peer = None if stream is None else stream.get_extra_info("server_addr")
+        if peer is not None:
+            reach.check_peer(str(response.request.url), str(peer[0]))
+
+    return {"request": [before], "response": [connected]}
