@@ -1,7 +1,8 @@
-"""`cqels run --checkpoint` over a file that grows, into tables of files: killed and started again, a table has each result once."""
+"""`cqels run --checkpoint` into tables of files: killed and started again, a table has each result once."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -11,8 +12,13 @@ from typing import Any
 
 import pytest
 
+from cqels_py.checkpoints import log
+from cqels_py.cli.main import main
+from cqels_py.engine.durable import logged
+from cqels_py.sources import marked_file
 from tests.cli.test_checkpoint import LIVE, quads
 from tests.sinks.test_file_databases import execute
+from tests.support.faults import Crash, Faults, crash
 from tests.support.servers import needed_module, wait_until
 
 STREAM = "http://ex.org/s"
@@ -79,6 +85,43 @@ def test_a_table_has_each_result_once(scheme: str, mode: str, tmp_path: Path) ->
     whole.kill()
     assert len(killed.table()) > 1
     assert killed.table() == whole.table()
+
+
+def test_a_file_that_is_read_again_is_not_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logged, "pays", lambda files, state: True)
+    monkeypatch.setattr(marked_file, "CHUNK_BYTES", 3000)
+    source = tmp_path / "s.nq"
+    source.write_bytes(quads(0, 120))
+
+    def run(name: str) -> int:
+        options = ["--changelog", "--every", "0s", "--batch", "20", "--checkpoint", str(tmp_path / name)]
+        return main(
+            ["run", "-q", LIVE, f"--stream={STREAM}={source}", "-o", f"sqlite:{tmp_path / name}.db#t", *options]
+        )
+
+    def table(name: str) -> list[Any]:
+        return execute("sqlite", tmp_path / f"{name}.db", "SELECT * FROM t ORDER BY _number")
+
+    faults = Faults(monkeypatch, crash)
+    assert run("whole") == 0
+    operations = faults.count
+    assert len(table("whole")) > 90
+    for at in range(5, operations + 1, operations // 4):
+        for place in (at, 11):
+            faults.count, faults.at = 0, place
+            with contextlib.suppress(Crash):
+                run(str(at))
+        faults.at = -1
+        assert run(str(at)) == 0
+        assert table(str(at)) == table("whole"), at
+        folder = tmp_path / str(at)
+        assert logged.Kind.READ not in {
+            each.kind for number in log.numbers(folder) for each in log.look(folder, number)
+        }
+    assert run("whole") == 0
+    assert "nothing is left to do" in capsys.readouterr().err
 
 
 def test_a_folder_that_would_be_read_from_its_beginning_is_refused(tmp_path: Path) -> None:
