@@ -141,7 +141,12 @@ def _parsed(text: str, source: str | None, rules: RuleSet | None) -> ContinuousQ
         raise UsageError(f"a query is a text, not {text!r}")
     if source is not None and not isinstance(source, str):
         raise UsageError(f"source is the name of the query's text in messages, not {source!r}")
-    return parse(text, source=source, rules=rules) if rules is not None or len(text) > _LONGEST else _kept(text, source)
+    return algebra_of(text, source) if rules is None else parse(text, source=source, rules=rules)
+
+
+def algebra_of(text: str, source: str | None = None) -> ContinuousQuery:
+    """The algebra of a text, as of `parse`; it is kept for those who ask for it next."""
+    return _kept(text, source) if len(text) <= _LONGEST else parse(text, source=source, rules=None)
 
 
 @lru_cache(maxsize=_MOST_KEPT)

@@ -150,7 +150,11 @@ class ResultStore:
         return next(first for first in reversed(self._files) if first <= number)
 
     def _path(self, first: int) -> Path:
-        return self._folder / f"{first:016}.ndjson"
+        return Path(self._name(first))
+
+    def _name(self, first: int) -> str:
+        # A text, as a path takes as long to make as a file to open.
+        return f"{self._folder}{os.sep}{first:016}.ndjson"
 
     def _write_part(self) -> None:
         """Write the results that belong into one file."""
@@ -210,7 +214,7 @@ class ResultStore:
             raise StorageError(f"cannot write to {self._folder}: {error.strerror}") from error
 
     def _write(self, lines: Sequence[bytes]) -> None:
-        path = self._path(self._files[-1])
+        path = self._name(self._files[-1])
         data = b"\n".join(lines) + b"\n"
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)

@@ -18,7 +18,7 @@ from typing import Any
 from cqels_py.algebra.nodes import Service as ServiceClause
 from cqels_py.algebra.validate import walk
 from cqels_py.dataflow.kernel_calls import calls_of
-from cqels_py.engine.compile import compile_query
+from cqels_py.engine.compile import algebra_of, compile_query
 from cqels_py.engine.documents import Document, Taken
 from cqels_py.engine.durable.companion import Companion
 from cqels_py.engine.durable.logged import BATCH
@@ -32,7 +32,6 @@ from cqels_py.errors import CqelsError, RunError, UsageError
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import MessageContext, RowMap, read_map
 from cqels_py.mappings.mapping import Mapping as RowMapping
-from cqels_py.parser import parse
 from cqels_py.service.allowed import Allowed
 from cqels_py.service.definitions import Keep, KeptQuery, QueryDefinition, StreamDefinition, checked_name, inline_static
 from cqels_py.service.failures import Conflict, NotFound, TooLarge, TooMany
@@ -503,7 +502,7 @@ class Service:
             raise TooLarge(f"the text of a query has at most {self.limits.query} characters (--max-query)")
         if definition.keep is not None and (definition.keep.results or 0) > self.limits.results:
             raise TooLarge(f"at most {self.limits.results} results of a query are kept (--keep)")
-        asked = parse(definition.text)
+        asked = algebra_of(definition.text)
         if definition.dialect not in (None, asked.dialect.value):
             raise UsageError(
                 f"the text is taken for {asked.dialect.value}, by its window clauses, not {definition.dialect}"
