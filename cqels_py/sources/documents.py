@@ -39,6 +39,9 @@ FORMATS = {
     "application/x-jelly-rdf": "jelly",
 }
 """Formats by media type."""
+_WITHOUT_GRAPHS = {"nq": "nt", "trig": "ttl"}
+"""As what a document is read that has triples alone, where its format has graphs too."""
+_TIME_OF_A_GRAPH = b"generatedAtTime"
 _TABLES = ("csv", "tsv")
 _LINE = re.compile(rb"^(?=[^\r\n])", re.MULTILINE)
 """The beginning of a line that is not empty."""
@@ -62,6 +65,19 @@ def document_elements(body: bytes, format: str, opening: Opening, *, source: str
         from cqels_py.sources.mapped import mapped_chunks
 
         return concatenate_elements(list(mapped_chunks(format, iter([body]), opening, source, arrival)))
+    try:
+        return _of_text(body, format, opening, source, arrival)
+    except DataError as error:
+        plain = _WITHOUT_GRAPHS.get(format)
+        if plain is None or opening.time_predicate is not None or _TIME_OF_A_GRAPH in body:
+            raise
+        try:
+            return _of_text(body, plain, opening, source, arrival)
+        except DataError:
+            raise error from None
+
+
+def _of_text(body: bytes, format: str, opening: Opening, source: str, arrival: int) -> ElementBatch:
     prepare(calls_to_read(format))
     batches = elements_of_document(
         format,

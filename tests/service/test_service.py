@@ -49,6 +49,12 @@ def test_elements_become_results(client: httpx.Client) -> None:
             2,
         ),
         ("application/trig", b"<urn:g> { <urn:a> <urn:p> 1, 2 }", 1),
+        (
+            "application/n-quads",
+            b"<urn:a> <urn:p> <urn:o> .\n<urn:a> <urn:q> <urn:o> .\n<urn:b> <urn:p> <urn:o> .\n",
+            2,
+        ),
+        ("application/trig", b"<urn:a> <urn:p> 1, 2 .", 1),
         ("text/turtle", b"<urn:a> <urn:p> 1, 2 .", 1),
         ("application/ld+json", b'{"@id": "urn:a",\n "urn:p": 1}', 1),
         ("application/x-ndjson", b'{"@id": "urn:a", "urn:p": 1}\n\n{"@id": "urn:b", "urn:p": 1}', 2),
@@ -60,6 +66,18 @@ def test_formats(client: httpx.Client, kind: str, body: bytes, count: int) -> No
     answer = send(client, body, kind)
     assert answer.status_code == 200, answer.text
     assert answer.json()["elements"] == count
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'<urn:g> <http://www.w3.org/ns/prov#generatedAtTime> "2026-01-01T00:00:00Z" .\n<urn:a> <urn:p> <urn:o> .\n',
+        b"<urn:a> <urn:p> <urn:o> <urn:g> .\n<urn:a> <urn:p> <urn:o> .\n",
+        b"<urn:a> <urn:p> <urn:o> .\n<urn:a> oops .\n",
+    ],
+)
+def test_triples_beside_graphs_are_an_error(client: httpx.Client, body: bytes) -> None:
+    assert send(client, body, "application/n-quads").status_code == 400
 
 
 def test_a_body_is_taken_whole_or_not_at_all(client: httpx.Client) -> None:
