@@ -15,17 +15,18 @@ from pathlib import Path
 
 import pytest
 
+from bench.suites.on_spark.standalone import found_in, process
 from cqels_py.checkpoints.locations import Location
 from cqels_py.errors import MissingExtra, RunError, UsageError
 from cqels_py.runners.spark import reaching
 from cqels_py.runners.spark.session import connected_session
 from tests.runners.spark.conftest import ROOT
-from tests.runners.spark.test_speculation import found_in, process
 
 EX = "http://ex.org/"
 QUERY = f"SELECT ?s (SUM(?v) AS ?n) WHERE {{ STREAM <{EX}s> [RANGE 60us] {{ ?s <{EX}v> ?v }} }} GROUP BY ?s"
 UNREACHABLE = """
 import sys
+from bench.suites.on_spark.standalone import found_in, process
 from cqels_py.checkpoints.locations import Location
 def refuse(self):
     raise AssertionError("the client does not reach the state")
@@ -88,8 +89,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     main = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", *options, "spark-internal"]
     folder = tmp_path_factory.mktemp("server")
-    with process(folder, "server", "org.apache.spark.deploy.SparkSubmit", *main, memory="1g") as log:
-        port = found_in(log, r"Spark Connect server started at: \S*:(\d+)")
+    with process(folder, "server", "org.apache.spark.deploy.SparkSubmit", *main, memory="1g") as started:
+        port = found_in(started.log, r"Spark Connect server started at: \S*:(\d+)")
         yield f"sc://127.0.0.1:{port}"
 
 

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from rdflib import XSD
 
+from bench.suites.on_spark.standalone import standalone_cluster
 from cqels_py.errors import MissingExtra
 from tests.runners.spark.conftest import ROOT
 
@@ -31,41 +28,12 @@ pytestmark = [
     ),
 ]
 
-_MASTER, _WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
-_WAIT = 60
 EX = "http://ex.org/"
-
-
-@contextmanager
-def process(folder: Path, name: str, *arguments: str, memory: str = "256m") -> Iterator[Path]:
-    """A process of Spark's, ended afterwards with all that it has started; gives the file of its log."""
-    import pyspark
-
-    log = folder / f"{name}.log"
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": memory}
-    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), *arguments]
-    with log.open("w") as out:
-        started = subprocess.Popen(command, stdout=out, stderr=out, env=environment, cwd=folder, start_new_session=True)
-    try:
-        yield log
-    finally:
-        os.killpg(started.pid, signal.SIGKILL)
-        started.wait()
-
-
-def found_in(log: Path, pattern: str) -> str:
-    """The first group of a pattern that is in a log, or will soon be."""
-    deadline = time.monotonic() + _WAIT
-    while time.monotonic() < deadline:
-        if match := re.search(pattern, log.read_text()):
-            return match[1]
-        time.sleep(0.1)
-    raise AssertionError(f"no {pattern} in {log.read_text()}")
 
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """Two workers of one core under two hosts: where a host has an attempt, Spark starts no copy of it."""
+    """That of two workers."""
     if find_spec("pyspark") is None:
         pytest.skip("PySpark is not installed")
     from cqels_py.runners.spark.session import use_java
@@ -74,16 +42,8 @@ def master(tmp_path: Path) -> Iterator[str]:
         use_java()
     except MissingExtra as error:
         pytest.skip(str(error))
-    with ExitStack() as stack:
-        log = stack.enter_context(
-            process(tmp_path, "master", _MASTER, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        )
-        address = found_in(log, r"Starting Spark master at (spark://\S+)")
-        for host in ("127.0.0.1", "127.0.0.2"):
-            options = ["--host", host, "--webui-port", "0", "-c", "1", "-m", "2g", "-d", str(tmp_path / host)]
-            log = stack.enter_context(process(tmp_path, host, _WORKER, address, *options))
-            found_in(log, r"Successfully (registered) with master")
-        yield address
+    with standalone_cluster(tmp_path) as cluster:
+        yield cluster.master
 
 
 def test_the_command_line_runs_a_query_on_a_cluster(master: str, tmp_path: Path) -> None:

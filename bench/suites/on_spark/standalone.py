@@ -1,0 +1,100 @@
+"""A standalone cluster of Spark on this machine: a master, and workers under addresses of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_MASTER, _WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
+_EXECUTOR = b"CoarseGrainedExecutorBackend"
+_HOSTS = ("127.0.0.1", "127.0.0.2")
+_WAIT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A process of Spark's, which leads a session with all that it has started. `log`: the file of what it writes."""
+
+    pid: int
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """`master`: its URL."""
+
+    master: str
+    workers: tuple[Started, ...]
+
+    def executors(self) -> list[int]:
+        """The processes of executors, which the workers have started."""
+        leaders = {worker.pid for worker in self.workers}
+        return sorted(pid for pid in _processes() if _session(pid) in leaders and _EXECUTOR in _command(pid))
+
+
+@contextmanager
+def process(folder: Path, name: str, *arguments: str, memory: str = "256m") -> Iterator[Started]:
+    """A process of Spark's, ended afterwards with all that it has started."""
+    import pyspark
+
+    log = folder / f"{name}.log"
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": memory}
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), *arguments]
+    with log.open("w") as out:
+        started = subprocess.Popen(command, stdout=out, stderr=out, env=environment, cwd=folder, start_new_session=True)
+    try:
+        yield Started(started.pid, log)
+    finally:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.wait()
+
+
+def found_in(log: Path, pattern: str) -> str:
+    """The first group of a pattern that is in a log, or will soon be."""
+    deadline = time.monotonic() + _WAIT
+    while time.monotonic() < deadline:
+        if match := re.search(pattern, log.read_text()):
+            return match[1]
+        time.sleep(0.1)
+    raise AssertionError(f"no {pattern} in {log.read_text()}")
+
+
+@contextmanager
+def standalone_cluster(folder: Path) -> Iterator[Cluster]:
+    """Two workers of one core under two hosts: where a host has an attempt at a task, Spark starts no copy of it."""
+    with ExitStack() as stack:
+        options = ["--host", _HOSTS[0], "--port", "0", "--webui-port", "0"]
+        log = stack.enter_context(process(folder, "master", _MASTER, *options)).log
+        address = found_in(log, r"Starting Spark master at (spark://\S+)")
+        workers = []
+        for host in _HOSTS:
+            options = ["--host", host, "--webui-port", "0", "-c", "1", "-m", "2g", "-d", str(folder / host)]
+            worker = stack.enter_context(process(folder, host, _WORKER, address, *options))
+            found_in(worker.log, r"Successfully (registered) with master")
+            workers.append(worker)
+        yield Cluster(address, tuple(workers))
+
+
+def _processes() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path("/proc", str(pid), "cmdline").read_bytes()
+    except OSError:
+        return b""
