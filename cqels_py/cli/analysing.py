@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cqels_py.cli import arguments, failures
 from cqels_py.cli.delivery import LimitedSink, LimitReached
-from cqels_py.cli.execution import LocalRun, compiled_of, drawn
+from cqels_py.cli.execution import LocalRun, compiled_of
 from cqels_py.cli.job import Job
 from cqels_py.errors import UsageError
 
@@ -57,7 +57,7 @@ def _shown(profile: Profile, form: str) -> str:
     if form == "json":
         return json.dumps(profile.as_dict(), indent=2) + "\n"
     if form in ("dot", "svg"):
-        return profile.dot() if form == "dot" else drawn(profile.dot())
+        return profile.dot() if form == "dot" else profile.svg() + "\n"
     return str(profile)
 
 

@@ -46,7 +46,8 @@ def explain(job: Job) -> None:
             _, query = _register(job, replace(compiled, explained=True), changelog=False, empty=absent)
         if job.format in ("dot", "svg"):
             dot = query.explain("dot")
-            print(dot if job.format == "dot" else drawn(dot))
+            automata = dot.startswith("digraph automata")
+            print(dot if job.format == "dot" else drawn(dot) if automata else query.explain("svg"))
             return
         if job.format == "json":
             print(query.explain("json"))
@@ -65,7 +66,7 @@ def drawn(dot: str) -> str:
     """A picture by graphviz. UsageError where it is not installed."""
     program = shutil.which("dot")
     if program is None:
-        raise UsageError("--format svg needs graphviz's program dot: install graphviz, or write --format dot")
+        raise UsageError("--format svg of MATCH needs graphviz's program dot: install graphviz, or write --format dot")
     return subprocess.run([program, "-Tsvg"], input=dot, capture_output=True, text=True, check=True).stdout
 
 

@@ -309,7 +309,7 @@ def run_command(*, log_format: str, **given: Any) -> None:
     "format_",
     type=click.Choice(("text", "json", "dot", "svg")),
     default="text",
-    help="The plan as text or JSON, or a picture of its operators, or of the automata of MATCH (svg needs graphviz).",
+    help="The plan as text or JSON, or a picture of its operators, or of the automata of MATCH (whose svg needs graphviz).",
 )
 def explain_command(*, analyze: bool, **given: Any) -> None:
     """Show the plan of a query.

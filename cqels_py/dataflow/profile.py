@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from cqels_py.dataflow.delta_sources import Constant, DataflowNode, OperatorNode
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.explain import headline, size_text, tree
 from cqels_py.dataflow.match_scan import MatchScan
+from cqels_py.dataflow.plan_drawing import Box, svg
 from cqels_py.dataflow.running_rules import RunningRules
 from cqels_py.dataflow.scans import PartitionedScan, Scan
 from cqels_py.dataflow.state_scan import StateScan
@@ -21,6 +22,8 @@ from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
 from cqels_py.plan.nodes import Plan
 
 _COLUMNS = ("time", "rows in", "rows out", "state", "probes")
+_HOT = 0.25
+"""The greatest share of time is to be seen at once if it is so much."""
 _WIDTHS = (6, 13, 13, 10, 13)
 
 
@@ -104,6 +107,25 @@ class Profile:
                 f'  o{child} -> o{each.number} [label=" {self.operators[child].rows_out:,}"];' for child in each.inputs
             ]
         return "\n".join([*lines, "}"]) + "\n"
+
+    def boxes(self, told: Sequence[str] | None = None) -> list[Box]:
+        """The plan as boxes that can be drawn. `told`: the text beside what each operator delivers; without it the rows."""
+        told = told or [f"{each.rows_out:,}" for each in self.operators]
+        most = max(each.share for each in self.operators)
+        found = []
+        for each in self.operators:
+            share, rows_in, rows_out, state, probes = self._texts(each)
+            figures = [f"{rows_in} in, {rows_out} out", f"time {share}, state {state}"]
+            figures += [f"probes {probes}"] if probes else []
+            figures += [f"of {each.queries} queries together"] if each.queries > 1 else []
+            text = " ".join([each.text, *(f"on <{iri}>" for iri in each.streams)])
+            hot = each.share == most and most >= _HOT
+            found.append(Box(text, each.inputs, tuple(figures), told[each.number] if each.number else "", hot))
+        return found
+
+    def svg(self) -> str:
+        """The plan as a picture: `explain --analyze --format svg` prints it."""
+        return svg(self.boxes(), self.title)
 
 
 def profile_of(dataflow: Dataflow) -> Profile:

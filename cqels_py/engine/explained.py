@@ -9,6 +9,9 @@ from dataclasses import asdict, dataclass, field
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from cqels_py.dataflow.explain import headline
+from cqels_py.dataflow.plan_drawing import Box, svg
+
 if TYPE_CHECKING:
     from cqels_py.engine.compile import CompiledQuery
 
@@ -89,6 +92,22 @@ def as_dot(compiled: CompiledQuery, explanation: str) -> str:
     lines = ["digraph plan {", "  rankdir=BT;", "  node [shape=box, style=rounded, fontname=Helvetica, fontsize=11];"]
     lines += [f"  {line}" for line in _drawn(root, "n")]
     return "\n".join([*lines, "}"])
+
+
+def as_svg(compiled: CompiledQuery, explanation: str) -> str:
+    """The same graph as a picture."""
+    boxes: list[Box] = []
+
+    def add(node: ExplainedOperator) -> int:
+        text, *kept = node.operator.replace("\n", " ").split("; ")
+        number = len(boxes)
+        boxes.append(Box(text))
+        inputs = tuple(add(each) for each in node.inputs)
+        boxes[number] = Box(text, inputs, tuple(row for part in kept for row in wrap(part, _WIDTH)))
+        return number
+
+    add(operators_of(with_prefixes(explanation, compiled.text)))
+    return svg(boxes, headline(compiled.plan))
 
 
 def _drawn(node: ExplainedOperator, name: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.asynchronous import ResultStream, check_no_coroutine, check_plain
 from cqels_py.engine.compile import CompiledQuery
 from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
-from cqels_py.engine.explained import as_dot, as_json, with_prefixes
+from cqels_py.engine.explained import as_dot, as_json, as_svg, with_prefixes
 from cqels_py.engine.live_table import SIGN as SHOWN_SIGN
 from cqels_py.engine.live_table import TIME as SHOWN_TIME
 from cqels_py.engine.live_table import LiveTable, notebook_display
@@ -383,14 +383,15 @@ class Query:
 
         `format` "json": for programs, an object with the members form, variables, output, streams, windows, memory, warnings and
         plan (an operator's text, and its inputs). "dot": a picture in the language of graphviz, of the automata of the query's
-        MATCH clauses or, where it has none, of its operators. In both IRIs are names, by the query's prefixes.
+        MATCH clauses or, where it has none, of its operators. "svg": that of its operators, as a picture. IRIs are names, by the
+        query's prefixes, except in the text.
         """
-        if format not in ("text", "dot", "json"):
-            raise UsageError(f"format is 'text', 'json' or 'dot', not {format!r}")
+        if format not in ("text", "dot", "json", "svg"):
+            raise UsageError(f"format is 'text', 'json', 'dot' or 'svg', not {format!r}")
         if format == "dot" and has_automata(self.plan):
             return with_prefixes(automata_dot(self.plan), self.compiled.text)
         if format != "text":
-            return (as_json if format == "json" else as_dot)(self.compiled, self.explain())
+            return {"json": as_json, "dot": as_dot, "svg": as_svg}[format](self.compiled, self.explain())
         with self._host._lock:
             notes = "".join(f"  {note}\n" for each in self.plan.event_memory for note in each.notes)
             plan = self._explanation if self._dataflow is None else explain(self._dataflow)

@@ -318,10 +318,9 @@ class Service:
             self._replace(known, definition, static, backfill)
             return False, known
 
-    def explain(self, definition: QueryDefinition) -> str:
-        """The plan of a query that is not registered. Errors as of `put_query`."""
-        with Engine(reach=self._allowed) as engine:
-            return self.register_in(engine, definition).explain()
+    def engine_apart(self, **options: Any) -> Engine:
+        """An engine beside that of the service, which reaches no more than requests may."""
+        return Engine(reach=self._allowed, **options)
 
     def register_in(self, engine: Engine, definition: QueryDefinition) -> Query:
         """Register a query in another engine, without its sinks. Errors as of `put_query`."""

@@ -240,6 +240,7 @@ def test_explain_draws_automata(cqels: Cqels, monkeypatch: pytest.MonkeyPatch) -
     assert cqels("explain", "-q", QUERY, "--format", "dot").out.startswith("digraph plan {\n")
     assert json.loads(cqels("explain", "-q", QUERY, "--format", "json").out)["form"] == "SELECT"
     monkeypatch.setenv("PATH", "/nowhere")
+    assert cqels("explain", "-q", QUERY, "--format", "svg").out.startswith("<svg ")
     finished = cqels("explain", "-q", MATCHED, "--format", "svg")
     assert (finished.status, finished.out) == (2, "")
     assert "install graphviz" in finished.err

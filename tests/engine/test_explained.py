@@ -52,8 +52,8 @@ def test_the_picture_has_an_edge_for_each_input() -> None:
     assert dot.startswith("digraph plan {")
     assert dot.count(" -> ") == dot.count("label=") - 1
     assert ':q \\"a\\\\\\"b\\"' in dot
-    with pytest.raises(UsageError, match="'text', 'json' or 'dot', not 'svg'"):
-        query.explain("svg")
+    with pytest.raises(UsageError, match="'text', 'json', 'dot' or 'svg', not 'png'"):
+        query.explain("png")
 
 
 def test_names_stand_for_iris_where_they_can() -> None:

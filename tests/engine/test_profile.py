@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from xml.etree import ElementTree
 
 import pytest
 
@@ -114,6 +115,9 @@ def test_a_table_a_graph_and_plain_values() -> None:
         for child in each.inputs:
             assert f'o{child} -> o{each.number} [label=" {profile.operators[child].rows_out:,}"]' in dot
     assert f'[label="<{STREAM}>\\l", shape=ellipse]' in dot
+    picture = ElementTree.fromstring(profile.svg())
+    texts = [found.text for found in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert all(f"{each.rows_in:,} in, {each.rows_out:,} out" in texts for each in profile.operators)
 
 
 def test_of_many_small_steps_one_in_each_block_is_measured() -> None:

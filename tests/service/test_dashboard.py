@@ -89,14 +89,15 @@ def test_a_query_is_submitted_watched_and_stopped(browser: Any, address: str, cl
         page.get_by_label("Name").fill("warm")
         edit(page, f"PREFIX : <{EX}>\nSELECT ?s ?t {{ STREAM :readings [RANGE 1h] {{ ?s :t ?t }} }}")
         page.get_by_role("button", name="Explain").click()
-        page.get_by_text("memory: bounded by").wait_for()
+        page.get_by_text("Memory: bounded by").first.wait_for()
+        page.get_by_role("img", name="SELECT ?s ?t, delivered as ISTREAM").wait_for()
         page.get_by_role("button", name="Submit").click()
         page.get_by_role("heading", name="warm").wait_for()
         client.post("/streams/readings", content=reading("s7", 21.5), headers={"Content-Type": N_TRIPLES})
-        page.get_by_role("cell", name=f"{EX}s7").wait_for()
+        page.get_by_role("cell", name=":s7").wait_for()
         assert page.get_by_role("cell", name="21.5").is_visible()
-        page.get_by_text("Operators, with rows").click()
-        page.get_by_text("rows out").wait_for()
+        page.locator("svg.plan").get_by_text("1 in, 1 out").first.wait_for()
+        page.get_by_role("img", name="Values of results over time").wait_for()
         page.get_by_role("button", name="Pause").click()
         page.get_by_text("paused").wait_for()
         page.get_by_role("button", name="Stop", exact=True).click()
@@ -128,7 +129,7 @@ def test_a_query_is_tried_on_a_sample(browser: Any, address: str, client: httpx.
         page.get_by_role("alert").get_by_text("line 1").wait_for()
         page.get_by_label(f"Elements of {READINGS}").fill(f'<{EX}pasted> <{EX}t> "9" .')
         page.get_by_role("button", name="Try out").click()
-        page.get_by_role("cell", name=f"{EX}pasted").wait_for()
+        page.get_by_role("cell", name=":pasted").wait_for()
         page.get_by_text("1 result of 1 element.").wait_for()
     assert "pasted" not in client.get("/queries").text
 
@@ -194,7 +195,7 @@ def test_texts_of_clients_are_shown_as_text(browser: Any, address: str, client: 
     with page_of(browser, address) as page:
         page.goto(f"{address}/ui/queries/hostile")
         page.get_by_role("cell", name="taken over").wait_for()
-        page.get_by_text("Query and plan").click()
+        page.get_by_text("The text of the query").click()
         page.get_by_text("PREFIX : <http").wait_for()
         assert page.title() == "Query · cqels"
 

@@ -11,7 +11,8 @@ from typing import Any
 from nicegui import ui
 
 from cqels_py.errors import CqelsError
-from cqels_py.service.dashboard.layout import WIDE_TEXT, error_label, heading, with_line
+from cqels_py.service.dashboard.layout import TEXT, error_label, heading, with_line
+from cqels_py.service.dashboard.plan_part import PlanPart, explained
 from cqels_py.service.dashboard.query_editor import QueryEditor
 from cqels_py.service.dashboard.trial_part import TrialPart
 from cqels_py.service.dashboard.vocabulary import vocabulary
@@ -51,7 +52,13 @@ class EditorPage:
                     ui.button("Submit", on_click=self._submit).props("no-caps unelevated color=brand")
             with ui.column().classes("gap-2 min-w-0"):
                 heading("Plan", 2)
-                self._plan = ui.label("Explain shows here how the query would run.").classes(WIDE_TEXT)
+                self._told = ui.label("Explain shows how the query would run.").classes(
+                    "whitespace-pre-wrap break-words"
+                )
+                self._plan = PlanPart()
+                with ui.expansion("The plan as text").classes("w-full") as self._as_text:
+                    self._text = ui.label().classes(TEXT)
+                self._as_text.visible = False
                 heading("Try-out", 2)
                 self._trial = TrialPart(service)
         ui.timer(0.3, self._check_after_a_rest)
@@ -87,9 +94,11 @@ class EditorPage:
         self._editor.mark(error.place, reveal=reveal)
 
     async def _explain(self) -> None:
-        explained = await self._attempt(lambda: self._service.explain(self._asked()))
-        if explained is not None:
-            self._plan.text = explained
+        found = await self._attempt(lambda: explained(self._service, self._asked()))
+        if found is not None:
+            self._told.text = "\n".join([f"Memory: {found.memory}.", *found.warnings])
+            self._plan.show(found.picture)
+            self._text.text, self._as_text.visible = found.text, True
 
     async def _try_out(self) -> None:
         asked = self._asked()

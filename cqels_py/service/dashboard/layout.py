@@ -25,7 +25,7 @@ _CSS = """
 .cqels-error { color: #b3202f }
 .body--dark .cqels-error { color: #ff8a94 }
 .body--dark .cqels-window-word, .body--dark .cqels-window-word * { color: #d7a6f5 }
-.body--dark { --q-primary: #8ab8f0 !important }
+.body--dark { --q-primary: #8ab8f0 !important; --q-negative: #ff8a94 !important }
 """
 
 
@@ -33,7 +33,7 @@ def frame(title: str) -> ui.column:
     """The page's header, and the column of its content."""
     ui.add_css(_CSS)
     ui.colors(primary=_BLUE, brand=_BLUE)
-    with ui.header().classes("items-center gap-4 !bg-brand"):
+    with ui.header().classes("items-center gap-4").style(f"background-color: {_BLUE} !important"):
         ui.link("cqels", "/").classes("text-white text-lg no-underline font-bold")
         ui.space()
         ui.link("New query", "/ui/new").classes("text-white no-underline")
@@ -105,8 +105,8 @@ def chart(title: str) -> Any:
             "animation": False,
             "grid": {"left": 55, "right": 15, "top": 30, "bottom": 25},
             "title": {"text": title, "textStyle": {"fontSize": 12, "color": "#888", "fontWeight": "normal"}},
-            "xAxis": {"type": "time"},
-            "yAxis": {"type": "value", "scale": True, "splitLine": {"lineStyle": {"color": "#8884"}}},
+            "xAxis": {"type": "time", "axisLabel": {"hideOverlap": True}},
+            "yAxis": {"type": "value", "scale": True, "splitNumber": 3, "splitLine": {"lineStyle": {"color": "#8884"}}},
             "series": [],
         }
     ).classes("w-full h-40")

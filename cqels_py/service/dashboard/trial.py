@@ -21,7 +21,7 @@ from cqels_py.engine.stream_opening import opening_of
 from cqels_py.engine.unread import IGNORE
 from cqels_py.errors import CqelsError, DataError, RunError
 from cqels_py.functions.dates import instant_text
-from cqels_py.service.dashboard.result_rows import columns_of, row_of
+from cqels_py.service.dashboard.result_rows import Names, columns_of, row_of
 from cqels_py.service.definitions import QueryDefinition
 from cqels_py.service.limits import MIB
 from cqels_py.service.result_lines import ResultLines
@@ -96,7 +96,7 @@ class Trials:
             "on_unread": IGNORE,
         }
         # It is not finished, which would tell more results.
-        with self._lock, closing(Engine(clock=EVENTS, **options)) as engine:
+        with self._lock, closing(self._service.engine_apart(clock=EVENTS, **options)) as engine:
             query = self._service.register_in(engine, definition)
             sources = {iri: [self._elements(engine, iri, samples.get(iri))] for iri in query.streams}
             elements = sum(len(batch) for (batch,) in sources.values())
@@ -109,8 +109,10 @@ class Trials:
             ):
                 ended = _run(engine, sources, kept)
             found = engine.statistics
-        columns = columns_of(query.variables, query.form)
-        return Trial(columns, [row_of(line, query.variables) for line in kept.lines], elements, found.late, ended)
+        columns, names = columns_of(query.variables, query.form), Names(definition.text)
+        return Trial(
+            columns, [row_of(line, query.variables, names) for line in kept.lines], elements, found.late, ended
+        )
 
     def _elements(self, engine: Engine, iri: str, sample: Sample | None) -> ElementBatch:
         text, format = ("", "nt") if sample is None or not sample.text.strip() else (sample.text, sample.format)
