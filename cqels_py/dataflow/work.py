@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MEASURED_ONE_IN = 64
 """Of the steps with few elements one in so many is measured, once the first so many have been."""
-COMPILED_ONE_IN = 1024
+COMPILED_ONE_IN = 4096
 """Of the steps that are one compiled call one in so many is done by single calls, and measured; the first after fewer."""
 FIRST_COMPILED = 32
 LARGE = 8192

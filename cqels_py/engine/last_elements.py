@@ -43,6 +43,7 @@ class _Seen:
     terms: dict[str, None] = field(default_factory=dict)
     room: float = A_SECOND
     at: float = 0.0
+    latest: int | None = None
 
 
 class LastElements:
@@ -63,6 +64,9 @@ class LastElements:
             seen, now = self._streams.setdefault(stream, _Seen()), self._clock()
             seen.room = min(float(A_SECOND), seen.room + (now - seen.at) * A_SECOND)
             seen.at = now
+            if len(batch):
+                latest = int(batch.time.max())
+                seen.latest = latest if seen.latest is None else max(seen.latest, latest)
             count = min(len(batch), int(seen.room))
             seen.room -= count
             for at in range(len(batch) - count, len(batch)):
@@ -72,6 +76,11 @@ class LastElements:
         """Those of a stream that are kept, the oldest first."""
         with self._lock:
             return list(self._streams[stream].elements) if stream in self._streams else []
+
+    def latest(self, stream: str) -> int | None:
+        """The greatest time that an element of a stream has had, in microseconds."""
+        with self._lock:
+            return self._streams[stream].latest if stream in self._streams else None
 
     def terms_of(self, stream: str) -> list[str]:
         """Properties and classes that its elements had, as in N-Quads; the first five hundred."""

@@ -35,6 +35,7 @@ def test_elements_of_each_stream_whether_it_is_read_or_not() -> None:
         assert (subjects(seen), subjects(seen, OTHER)) == (["a", "b"], ["c"])
         assert seen.of(STREAM)[0].text == f"<{EX}a> <{EX}p> <{EX}o> ."
         assert seen.of(f"{EX}unknown") == []
+        assert (seen.latest(OTHER), seen.latest(f"{EX}unknown")) == (seen.of(OTHER)[0].time, None)
 
 
 def test_a_fast_stream_is_seen_now_and_then_and_the_last_ones_are_kept() -> None:

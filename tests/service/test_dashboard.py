@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.support import EX, N_TRIPLES, READINGS, reading
+from tests.service.support import EX, N_TRIPLES, QUERY, READINGS, reading
 from tests.support.servers import missing, needed_module
 
 TOKEN = "a token of the test 123"
@@ -198,6 +198,35 @@ def test_texts_of_clients_are_shown_as_text(browser: Any, address: str, client: 
         page.get_by_text("The text of the query").click()
         page.get_by_text("PREFIX : <http").wait_for()
         assert page.title() == "Query · cqels"
+        page.goto(f"{address}/ui/streams/readings")
+        page.get_by_role("cell", name="taken over").wait_for()
+        assert page.title() == "Stream · cqels"
+
+
+def test_a_stream_shows_its_last_elements_and_those_that_were_left_out(
+    browser: Any, address: str, client: httpx.Client
+) -> None:
+    client.put("/streams/timed", json={"iri": f"{EX}timed", "clock": "events"})
+    client.put(
+        "/queries/timed",
+        content=f"SELECT * {{ STREAM <{EX}timed> [NOW] {{ ?s ?p ?o }} }}",
+        headers={"Content-Type": QUERY},
+    )
+    rows = "time,subject,predicate,object\n" + "".join(
+        f"{second},<{EX}e{second}>,<{EX}t>,<{EX}o>\n" for second in (5, 9, 2)
+    )
+    with page_of(browser, address) as page:
+        page.get_by_role("link", name="timed", exact=True).last.click()
+        page.get_by_text("No element yet").wait_for()
+        client.post("/streams/timed", content=rows, headers={"Content-Type": "text/csv"})
+        page.get_by_text(f"<{EX}e9> <{EX}t> <{EX}o> .").wait_for()
+        page.get_by_role("cell", name="late", exact=True).wait_for()
+        page.get_by_text("3 elements · ").wait_for()
+        page.get_by_role("button", name="Remove").click()
+        page.get_by_role("button", name="Remove it").click()
+        page.get_by_text("is read by the queries timed").wait_for()
+    client.delete("/queries/timed")
+    client.delete("/streams/timed")
 
 
 def test_pages_need_the_token_and_requests_get_problems(address: str) -> None:

@@ -59,17 +59,30 @@ def with_line(error: CqelsError) -> str:
     return error.message if error.place is None else f"line {error.place.line}: {error.message}"
 
 
-def counted(number: int, of: str) -> str:
+def counted(number: int, one: str, many: str = "") -> str:
     """A number of things.
 
-    >>> counted(1, "result"), counted(2000, "result")
-    ('1 result', '2,000 results')
+    >>> counted(1, "result"), counted(2000, "result"), counted(0, "body", "bodies")
+    ('1 result', '2,000 results', '0 bodies')
     """
-    return f"{number:,} {of}{'' if number == 1 else 's'}"
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def table(names: Iterable[str], key: str, empty: str, headings: Mapping[str, str] | None = None) -> ui.table:
-    """A table without rows yet; `empty` says what to do then. Cells are texts."""
+def seconds_text(seconds: float) -> str:
+    """How long something takes, for people.
+
+    >>> [seconds_text(each) for each in (-1, 0.25, 59, 3600, 200_000)]
+    ['0.0 s', '0.2 s', '59.0 s', '60 min', '56 h']
+    """
+    if seconds < 60:
+        return f"{max(seconds, 0.0):.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:,.0f} h"
+
+
+def table(
+    names: Iterable[str], key: str, empty: str, headings: Mapping[str, str] | None = None, rows: int = 20
+) -> ui.table:
+    """A table without rows yet; `empty` says what to do then. Cells are texts. `rows`: of a page."""
     columns = [
         {
             "name": name,
@@ -79,7 +92,7 @@ def table(names: Iterable[str], key: str, empty: str, headings: Mapping[str, str
         }
         for name in names
     ]
-    found = ui.table(columns=columns, rows=[], row_key=key, pagination=20).classes("w-full tabular-nums")
+    found = ui.table(columns=columns, rows=[], row_key=key, pagination=rows).classes("w-full tabular-nums")
     return found.props(f'flat bordered dense no-data-label="{empty}"')
 
 

@@ -29,6 +29,7 @@ class Dashboard:
         ui.page("/", title="cqels")(pages.overview)
         ui.page(f"{PAGES}/new", title="New query · cqels")(pages.new)
         ui.page(f"{PAGES}/queries/{{name}}", title="Query · cqels")(pages.query)
+        ui.page(f"{PAGES}/streams/{{name}}", title="Stream · cqels")(pages.stream)
         ui.run_with(self.app, title="cqels", dark=None, show_welcome_message=False)
 
     def running(self) -> AbstractAsyncContextManager[Any]:

@@ -11,7 +11,7 @@ from cqels_py.service.dashboard.rates import Rates
 from cqels_py.service.service import Service
 
 _QUERIES = ("name", "state", "results", "rate", "memory", "streams")
-_STREAMS = ("name", "iri", "elements", "rate", "late", "rejected", "queries")
+_STREAMS = ("name", "elements", "rate", "late", "rejected", "queries", "iri")
 
 
 class Overview:
@@ -24,6 +24,7 @@ class Overview:
         linked(self._queries, "/ui/queries")
         heading("Streams", 2)
         self._streams = table(_STREAMS, "name", "No stream yet. Declare one: PUT /streams/NAME, or cqels serve --demo.")
+        linked(self._streams, "/ui/streams")
 
     async def refresh(self) -> None:
         """Show the figures as they are now."""

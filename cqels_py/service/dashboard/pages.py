@@ -11,6 +11,7 @@ from cqels_py.service.dashboard.editor_page import editor_page
 from cqels_py.service.dashboard.layout import frame, not_there
 from cqels_py.service.dashboard.overview import Overview
 from cqels_py.service.dashboard.query_page import QueryPage
+from cqels_py.service.dashboard.stream_page import StreamPage
 from cqels_py.service.service import Service
 
 _SECOND = 1.0
@@ -37,6 +38,17 @@ class Pages:
             return
         with frame(name):
             shown = QueryPage(self._service, running)
+            await shown.refresh()
+            ui.timer(_SECOND, shown.refresh)
+
+    async def stream(self, name: str) -> None:
+        """One stream."""
+        stream = self._service.streams.get(name)
+        if stream is None:
+            not_there("stream", name)
+            return
+        with frame(name):
+            shown = StreamPage(self._service, stream)
             await shown.refresh()
             ui.timer(_SECOND, shown.refresh)
 
