@@ -59,7 +59,7 @@ def create(path: Path, data: bytes) -> int:
     return descriptor
 
 
-def append(descriptor: int, data: bytes) -> None:
+def append(descriptor: int, data: Block) -> None:
     """Write at the end of a file; after an error a part of the data may be there."""
     rest = memoryview(data)
     while rest:

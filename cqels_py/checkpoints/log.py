@@ -1,10 +1,10 @@
 """A log of records, in the order in which they were written: a file beside each snapshot, with those that came after it.
 
-    <number>.log      CQELS-LOG <format>\\n, then records: marker, place, length and kind of the content, digest, content
+    <number>.log      CQELS-LOG <format>\\n, then records: marker, digest, place, length and kind of the content, content
 
-`number` is that of the snapshot before it, `place` that of the record in the file. The digest covers both, so that a record in a
-wrong place is noticed too. A process or a machine that stops in the middle of a write leaves a torn record at the end, which was
-never answered: it is cut. Damage before an intact record is an error: the records after it depend on it.
+`number` is that of the snapshot before it, `place` that of the record in the file. The digest covers all of them, so that a record
+in a wrong place is noticed too. A process or a machine that stops in the middle of a write leaves a torn record at the end, which
+was never answered: it is cut. Damage before an intact record is an error: the records after it depend on it.
 """
 
 from __future__ import annotations
@@ -14,19 +14,30 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from cqels_py.checkpoints import durable_files
 from cqels_py.checkpoints.durable_files import Block, StorageError
+from cqels_py.kernels.values.digest import xxh64
 
-FORMAT = 1
-"""Raised whenever the layout of the file or of its records changes."""
+Bytes = npt.NDArray[np.uint8]
+
+FORMAT = 2
+"""Raised whenever the layout of the file or of its records changes. The one before it is read too."""
 _MAGIC = b"CQELS-LOG %d\n" % FORMAT
+_MAGIC_BEFORE = b"CQELS-LOG %d\n" % (FORMAT - 1)
 _MARKER = b"\xa5log"
-_DIGEST = 16
-_HEAD = struct.Struct(f"<4sQQB{_DIGEST}s")
+_HEAD = struct.Struct("<4sqQQB")
+_DIGESTED = 12
+"""The bytes of a record from here on are in its digest."""
+_HEAD_BEFORE = struct.Struct("<4sQQB16s")
+_AT_LEAST, _AT_MOST = 1 << 12, 1 << 24
+"""Bytes of memory for a record that are kept for the next one."""
 GATHER = 0.002
 """Seconds between two syncs at least, where a sync may wait for records of other threads."""
 
@@ -59,6 +70,7 @@ class Log:
         self._synced_at = 0.0
         self._lock, self._syncing = threading.Lock(), threading.Lock()
         self._broken: str | None = None
+        self._record = np.empty(_AT_LEAST, np.uint8)
 
     def begin(self, number: int) -> None:
         """Sync all that was appended, and begin the log of this number. After StorageError the former one goes on."""
@@ -91,7 +103,7 @@ class Log:
         with self._lock:
             self._check()
             assert self._descriptor is not None
-            record = _packed(self._number, self._place, kind, *content)
+            record = self._packed(kind, content)
             try:
                 durable_files.append(self._descriptor, record)
             except OSError as error:
@@ -135,6 +147,24 @@ class Log:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def _packed(self, kind: int, content: Sequence[Block]) -> memoryview:
+        """A record, in the same memory as the one before it."""
+        length = sum(map(len, content))
+        size = _HEAD.size + length
+        record = self._record
+        if len(record) < size:
+            record = np.empty(2 * size, np.uint8)
+            if len(record) <= _AT_MOST:
+                self._record = record
+        data = record.data[:size]
+        _HEAD.pack_into(data, 0, _MARKER, 0, self._place, length, kind)
+        at = _HEAD.size
+        for block in content:
+            data[at : at + len(block)] = block
+            at += len(block)
+        _HEAD.pack_into(data, 0, _MARKER, xxh64(record, _DIGESTED, size, self._number), self._place, length, kind)
+        return data
 
     def _check(self) -> None:
         if self._broken is not None:
@@ -195,18 +225,30 @@ def _path(folder: Path, number: int) -> Path:
     return folder / name_of(number)
 
 
+def is_former(folder: Path, number: int) -> bool:
+    """Is a log of the format before this one, which nothing can be appended to?"""
+    with _path(folder, number).open("rb") as file:
+        return file.read(len(_MAGIC_BEFORE)) == _MAGIC_BEFORE
+
+
+Reader = Callable[[Bytes, int, int], "tuple[int, int, Record] | None"]
+"""The place of the intact record at a position of a log with a number, where it ends, and its content; None if there is none."""
+
+
 def _read(path: Path, number: int) -> tuple[list[Record], int]:
     """The intact records, and where they end. StorageError if there are intact ones behind a damaged one."""
-    data = path.read_bytes()
-    if data[: len(_MAGIC)] != _MAGIC:
-        if _MAGIC.startswith(data[: len(_MAGIC)]):
+    data = np.fromfile(path, np.uint8)
+    begin = data[: len(_MAGIC)].tobytes()
+    if begin not in (_MAGIC, _MAGIC_BEFORE):
+        if _MAGIC.startswith(begin):
             return [], 0
-        raise StorageError(f"{path} is damaged, or of another format: this version reads {FORMAT}")
+        raise StorageError(f"{path} is damaged, or of another format: this version reads {FORMAT} and {FORMAT - 1}")
+    reader = _record if begin == _MAGIC else _record_before
     found, at = list[Record](), len(_MAGIC)
-    while (record := _record(data, at, number)) is not None and record[0] == len(found):
-        found.append(record[1])
-        at += _HEAD.size + len(record[1].content)
-    if any(place >= len(found) for place in _places(data, at + 1, number)):
+    while (record := reader(data, at, number)) is not None and record[0] == len(found):
+        found.append(record[2])
+        at = record[1]
+    if any(place >= len(found) for place in _places(data, at + 1, number, reader)):
         raise StorageError(
             f"{path} is damaged at byte {at}, after {len(found)} records, and the others depend on those; a copy of "
             "the folder from before (cqels checkpoint copy) can be used instead"
@@ -214,35 +256,38 @@ def _read(path: Path, number: int) -> tuple[list[Record], int]:
     return found, at
 
 
-def _places(data: bytes, start: int, number: int) -> Iterator[int]:
+def _places(data: Bytes, start: int, number: int, reader: Reader) -> Iterator[int]:
     """The places of the intact records from here on."""
-    at = data.find(_MARKER, start)
+    rest = data[start:].tobytes()
+    at = rest.find(_MARKER)
     while at >= 0:
-        record = _record(data, at, number)
+        record = reader(data, start + at, number)
         if record is not None:
             yield record[0]
-        at = data.find(_MARKER, at + 1)
+        at = rest.find(_MARKER, at + 1)
 
 
-def _record(data: bytes, at: int, number: int) -> tuple[int, Record] | None:
-    """The place and the content of the record here; None if there is no intact one."""
+def _record(data: Bytes, at: int, number: int) -> tuple[int, int, Record] | None:
     if at + _HEAD.size > len(data):
         return None
-    marker, place, length, kind, digest = _HEAD.unpack_from(data, at)
+    marker, digest, place, length, kind = _HEAD.unpack_from(data.data, at)
     start = at + _HEAD.size
-    content = data[start : start + length]
-    if marker != _MARKER or len(content) < length or _digest(number, place, kind, content) != digest:
+    if marker != _MARKER or length > len(data) - start:
         return None
-    return place, Record(kind, content)
+    if xxh64(data, at + _DIGESTED, start + length, number) != digest:
+        return None
+    return place, start + length, Record(kind, data[start : start + length].tobytes())
 
 
-def _packed(number: int, place: int, kind: int, *content: Block) -> bytes:
-    head = _HEAD.pack(_MARKER, place, sum(map(len, content)), kind, _digest(number, place, kind, *content))
-    return b"".join((head, *content))
-
-
-def _digest(number: int, place: int, kind: int, *content: Block) -> bytes:
-    digest = hashlib.sha256(struct.pack("<QQB", number, place, kind))
-    for block in content:
-        digest.update(block)
-    return digest.digest()[:_DIGEST]
+def _record_before(data: Bytes, at: int, number: int) -> tuple[int, int, Record] | None:
+    """Of the format before this one."""
+    if at + _HEAD_BEFORE.size > len(data):
+        return None
+    marker, place, length, kind, digest = _HEAD_BEFORE.unpack_from(data.data, at)
+    start = at + _HEAD_BEFORE.size
+    if marker != _MARKER or length > len(data) - start:
+        return None
+    content = data[start : start + length].tobytes()
+    if hashlib.sha256(struct.pack("<QQB", number, place, kind) + content).digest()[: len(digest)] != digest:
+        return None
+    return place, start + length, Record(kind, content)

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.checkpoints.durable_files import Block
-from cqels_py.dictionary import Dictionary
+from cqels_py.dictionary import Dictionary, released
 from cqels_py.kernels.rows.repeats import find_repeats
+from cqels_py.kernels.values.dictionary import UNKNOWN, find_texts, write_texts
 from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
 
 Number = TypeVar("Number", np.int32, np.uint32, np.int64)
@@ -29,22 +30,85 @@ _FEW = 64
 """So many ids are told apart faster by Python than by a kernel with its tables."""
 _RECENT = 1 << 13
 """Ids among which repetitions are found: a table that a processor's cache holds."""
+_AT_LEAST = 1 << 12
+"""Bytes of texts for which there is room at once."""
 _BLANK = len("_:b")
 _HEX = np.zeros(256, np.int64)
 _HEX[list(b"0123456789abcdef")] = np.arange(16)
 _WEIGHTS = np.int64(1) << (4 * np.arange(14, -1, -1, dtype=np.int64))
 
 
+class Packing:
+    """Packs terms and elements, each time in the same memory: the blocks hold until the next call. For one thread at a time."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._recent, self._places = np.empty(_RECENT, np.int64), np.empty(_RECENT, np.int32)
+        self._ids = self._different = self._found = np.empty(0, np.int64)
+        self._positions, self._lengths = np.empty(0, np.int32), np.empty(0, np.uint32)
+        self._texts = np.empty(_AT_LEAST, np.uint8)
+
+    def elements(self, batch: ElementBatch) -> list[Block]:
+        """Elements with their terms, as consecutive blocks. Streams are written by their numbers."""
+        columns = [batch.subject, batch.predicate, batch.object, *([] if batch.graph is None else [batch.graph])]
+        flags = _GRAPH * (batch.graph is not None) + _COUNTED * (batch.counted is not None)
+        count = len(columns) * len(batch.subject)
+        self._make_room(count)
+        ids = np.concatenate(columns, out=self._ids[:count])
+        return [
+            _ELEMENTS.pack(len(batch.time), len(batch.subject), flags),
+            _bytes(batch.time),
+            _bytes(batch.stream),
+            _bytes(np.diff(batch.first).astype(np.int32)),
+            b"" if batch.counted is None else _bytes(batch.counted.astype(np.int32)),
+            *self._terms(ids),
+        ]
+
+    def terms(self, ids: Ids) -> list[Block]:
+        """The terms of ids (n), as consecutive blocks; 0 is unbound."""
+        self._make_room(len(ids))
+        return self._terms(np.array(ids, np.int64))
+
+    def _terms(self, ids: Ids) -> list[Block]:
+        different, positions = self._without_repeats(ids)
+        texts = self._write(different)
+        head = _TERMS.pack(len(ids), len(different))
+        return [head, _bytes(positions), _bytes(self._lengths[: len(different)]), texts]
+
+    def _write(self, ids: Ids) -> Block:
+        table, arena = self._dictionary.texts
+        places = self._found[: len(ids)]
+        room = find_texts(ids, table, places)
+        if room == UNKNOWN:
+            raise released()
+        if room > len(self._texts):
+            self._texts = np.empty(2 * room, np.uint8)
+        return _bytes(self._texts[: write_texts(ids, places, table, arena, self._lengths, self._texts)])
+
+    def _without_repeats(self, ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
+        """The ids without most repetitions, and the position of each id among them."""
+        if len(ids) <= _FEW:
+            given = ids.tolist()
+            numbers = {each: number for number, each in enumerate(dict.fromkeys(given))}
+            return np.array(list(numbers), np.int64), np.array([numbers[each] for each in given], np.int32)
+        self._places.fill(-1)
+        count = find_repeats(ids, self._recent, self._places, self._positions, self._different)
+        return self._different[:count], self._positions[: len(ids)]
+
+    def _make_room(self, count: int) -> None:
+        """For so many ids."""
+        if len(self._ids) < count:
+            self._ids, self._different, self._found = (np.empty(count, np.int64) for _ in range(3))
+            self._positions, self._lengths = np.empty(count, np.int32), np.empty(count, np.uint32)
+
+
 def pack_terms(ids: Ids, dictionary: Dictionary) -> list[Block]:
     """The terms of ids (n), as consecutive blocks; 0 is unbound."""
-    different, positions = _without_repeats(ids)
-    data, offsets = dictionary.decode_bytes(different)
-    lengths = np.diff(offsets).astype(np.uint32)
-    return [_TERMS.pack(len(ids), len(different)), _bytes(positions), _bytes(lengths), _bytes(data)]
+    return Packing(dictionary).terms(ids)
 
 
 def unpack_terms(data: memoryview, dictionary: Dictionary) -> Ids:
-    """The ids (n) of the terms that `pack_terms` has written to the whole of these bytes."""
+    """The ids (n) of the terms that `Packing` has written to the whole of these bytes."""
     count, different = _TERMS.unpack_from(data)
     columns = _Columns(data[_TERMS.size :])
     positions = columns.take(np.int32, count)
@@ -57,28 +121,14 @@ def unpack_terms(data: memoryview, dictionary: Dictionary) -> Ids:
     return ids[positions]
 
 
-def pack_elements(batch: ElementBatch, dictionary: Dictionary) -> list[Block]:
-    """Elements with their terms, as consecutive blocks. Streams are written by their numbers."""
-    columns = [batch.subject, batch.predicate, batch.object, *([] if batch.graph is None else [batch.graph])]
-    flags = _GRAPH * (batch.graph is not None) + _COUNTED * (batch.counted is not None)
-    return [
-        _ELEMENTS.pack(len(batch.time), len(batch.subject), flags),
-        _bytes(batch.time),
-        _bytes(batch.stream),
-        _bytes(np.diff(batch.first).astype(np.int32)),
-        b"" if batch.counted is None else _bytes(batch.counted.astype(np.int32)),
-        *pack_terms(np.concatenate(columns), dictionary),
-    ]
-
-
 def count_of(data: memoryview) -> int:
-    """The number of elements that `pack_elements` has written."""
+    """The number of elements that `Packing` has written."""
     elements: int = _ELEMENTS.unpack_from(data)[0]
     return elements
 
 
 def unpack_elements(data: memoryview, dictionary: Dictionary) -> ElementBatch:
-    """The elements that `pack_elements` has written."""
+    """The elements that `Packing` has written."""
     elements, triples, flags = _ELEMENTS.unpack_from(data)
     columns = _Columns(data[_ELEMENTS.size :])
     time, stream = columns.take(np.int64, elements), columns.take(np.int32, elements)
@@ -102,18 +152,6 @@ class _Columns:
         found = np.frombuffer(self.rest[:size], dtype).copy()
         self.rest = self.rest[size:]
         return found
-
-
-def _without_repeats(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
-    """The ids without most repetitions, and the position of each id among them."""
-    if len(ids) <= _FEW:
-        given = ids.tolist()
-        numbers = {each: number for number, each in enumerate(dict.fromkeys(given))}
-        return np.array(list(numbers), np.int64), np.array([numbers[each] for each in given], np.int32)
-    recent, places = np.empty(_RECENT, np.int64), np.full(_RECENT, -1, np.int32)
-    different, positions = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
-    count = find_repeats(ids, recent, places, positions, different)
-    return different[:count], positions
 
 
 def _bytes(array: npt.NDArray[Any]) -> memoryview:

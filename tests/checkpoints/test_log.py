@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import struct
 from pathlib import Path
 from random import Random
 from threading import Thread
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import cqels_py as cqels
 from cqels_py.checkpoints import durable_files, log
 from cqels_py.checkpoints.durable_files import StorageError
 from tests.support.faults import Crash, Faults, crash
@@ -182,3 +185,43 @@ def test_threads_share_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         thread.join()
     assert len(contents(tmp_path, 0)) == 40
     assert count[0] < 40
+
+
+def in_the_former_format(path: Path, number: int) -> None:
+    """Write a log as the version before did."""
+    head = struct.Struct("<4sQQB16s")
+    records = b""
+    for place, (kind, content) in enumerate(log.look(path.parent, number)):
+        digest = hashlib.sha256(struct.pack("<QQB", number, place, kind) + content).digest()[:16]
+        records += head.pack(b"\xa5log", place, len(content), kind, digest) + content
+    path.write_bytes(b"CQELS-LOG 1\n" + records)
+
+
+def test_the_format_before_is_read(folder: Path) -> None:
+    in_the_former_format(path_of(folder), 3)
+    assert log.is_former(folder, 3)
+    assert contents(folder) == CONTENTS
+    data = path_of(folder).read_bytes()
+    path_of(folder).write_bytes(data[:-1])
+    assert contents(folder) == CONTENTS[:-1]
+    path_of(folder).write_bytes(data[:300].replace(b"one", b"two") + data[300:])
+    with pytest.raises(StorageError, match=r"is damaged at byte .*, after 1 records"):
+        contents(folder)
+
+
+def test_an_engine_goes_on_behind_a_log_of_the_format_before(tmp_path: Path) -> None:
+    text, stream = "SELECT ?o { STREAM <http://ex.org/s> [RANGE 9s] { ?s <http://ex.org/p> ?o } }", "http://ex.org/s"
+
+    def process(values: range) -> tuple[int, list[str]]:
+        engine = cqels.Engine(checkpoint=tmp_path)
+        query, taken = engine.register(text, name="q"), engine.statistics.elements
+        for value in values:
+            engine.push(stream, [("<http://ex.org/x>", "<http://ex.org/p>", f'"{value}"')], time=value)
+        engine.close()
+        return taken, [str(result.bindings["o"]) for result in query.results()]
+
+    assert process(range(3)) == (0, ["0", "1", "2"])
+    in_the_former_format(tmp_path / "000000000000.log", 0)
+    assert process(range(3, 5)) == (3, ["0", "1", "2", "3", "4"])
+    assert not log.is_former(tmp_path, 1)
+    assert process(range(0)) == (5, ["0", "1", "2", "3", "4"])

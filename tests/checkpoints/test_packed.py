@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cqels_py.batches.elements import ElementBatch
-from cqels_py.checkpoints.packed import pack_elements, pack_terms, unpack_elements, unpack_terms
+from cqels_py.checkpoints.packed import Packing, pack_terms, unpack_elements, unpack_terms
 from cqels_py.dictionary import Dictionary
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -39,7 +39,7 @@ def test_elements(size: int, *, more: bool) -> None:
         rng.integers(-(10**15), 10**15, size), rng.integers(0, 9, size).astype(np.int32), first, *ids[:3],
         graph=ids[3] if more else None, counted=sizes - 1 if more else None,
     )  # fmt: skip
-    found = unpack_elements(memoryview(b"".join(pack_elements(batch, before))), after)
+    found = unpack_elements(memoryview(b"".join(Packing(before).elements(batch))), after)
     for name in ("time", "stream", "first", "subject", "predicate", "object", "graph", "counted"):
         one, other = getattr(batch, name), getattr(found, name)
         if one is None:

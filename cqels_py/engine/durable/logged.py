@@ -30,7 +30,7 @@ from cqels_py.checkpoints import log
 from cqels_py.checkpoints.background import Background
 from cqels_py.checkpoints.durable_files import Block, StorageError
 from cqels_py.checkpoints.objects import LocalStore
-from cqels_py.checkpoints.packed import pack_elements, unpack_elements
+from cqels_py.checkpoints.packed import Packing, unpack_elements
 from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.durable.companion import Companion
@@ -93,6 +93,7 @@ class LoggedInputs(Inputs):
         self._options = json.dumps({**options, **({} if companion is None else companion.identity)})
         self._companion = companion
         self._log = log.Log(folder, log.GATHER if durable == BATCH else 0.0)
+        self._packing = Packing(engine.dictionary)
         self._state = DurableState()
         self._left: dict[int, int] = {}
         # Times to which the clock has moved watermarks alone since the last record, by the streams that are behind.
@@ -213,7 +214,7 @@ class LoggedInputs(Inputs):
         if read and self._unlogged.has(batch):
             self._take_unlogged(batch)
         elif not self._replaying:
-            content = pack_elements(batch, self._engine.dictionary)
+            content = self._packing.elements(batch)
             if once is not None:
                 self._append(Kind.ONCE, *with_plain(asdict(once)), *content)
             elif fed is not None:
@@ -305,7 +306,7 @@ class LoggedInputs(Inputs):
         self._log_had = self._number, self._log.place
 
     def backfilled(self, batch: ElementBatch) -> None:
-        self._append(Kind.BACKFILL, *pack_elements(batch, self._engine.dictionary))
+        self._append(Kind.BACKFILL, *self._packing.elements(batch))
 
     def logged(self, streams: Sequence[int]) -> Iterator[ElementBatch]:
         """Up to the query that is joining."""
@@ -539,7 +540,10 @@ class LoggedInputs(Inputs):
                 self._number = number
                 break
         given_up = restoring.end()
-        if numbers:
+        if numbers and log.is_former(self._folder, self._number):
+            self._number += 1
+            self._log.begin(self._number)
+        elif numbers:
             self._log.resume(self._number, place)
         else:
             self._log.begin(self._number)

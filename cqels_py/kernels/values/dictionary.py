@@ -206,3 +206,41 @@ def decode(ids, table, arena, out, offsets):
         elif identifier != 0:
             top = write_inline(identifier, out, top)
     offsets[len(ids)] = top
+
+
+@jit_flat
+def find_texts(ids, table, places):
+    """The entries of ids (n) in the table, to `places` (n). Returns an upper bound of the bytes of the texts, or UNKNOWN."""
+    room = np.int64(0)
+    for i in range(len(ids)):
+        if is_hashed(ids[i]):
+            at = place_of(table, ids[i])
+            if table[at] == 0:
+                return UNKNOWN
+            places[i] = at
+            room += table[at + 2]
+        elif tag_of(ids[i]) == TAG_BLANK:
+            room += 18
+        else:
+            room += 0 if ids[i] == 0 else 96
+    return room
+
+
+@jit_flat
+def write_texts(ids, places, table, arena, lengths, out):
+    """Write the N-Triples texts of ids (n), whose `places` (n) `find_texts` has found, one after another to `out`, which has room
+    for them, and the length of each to `lengths` (n). Returns the bytes of all.
+    """
+    top = np.int64(0)
+    for i in range(len(ids)):
+        before = top
+        identifier = ids[i]
+        if is_hashed(identifier):
+            at = places[i]
+            top = copy(arena, table[at + 1], table[at + 1] + table[at + 2], out, top)
+        elif tag_of(identifier) == TAG_BLANK:
+            top = write_blank(identifier, out, top)
+        elif identifier != 0:
+            top = write_inline(identifier, out, top)
+        lengths[i] = top - before
+    return top
