@@ -45,7 +45,7 @@ class BackloggedSink:
         self._from, self._own = opening.dictionary, Dictionary()
         self._variables = opening.variables
         self._backlog = backlog
-        self._spool = Spool()
+        self._spool = Spool(backlog.folder)
         self._refused: deque[RefusedResult] = deque()
         self._changed = threading.Condition()
         # Calls that have been given, and those that have been done; the position that the last commit has returned.

@@ -1230,6 +1230,11 @@ class Engine:
             self._rejects.refused(record)
         return new
 
+    @property
+    def _folder(self) -> Path | None:
+        """That of the checkpoint, if there is one."""
+        return self._inputs.folder
+
     def _run_of(self, query: Query) -> str | None:
         return self._inputs.run_of(query)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cqels_py.analysis.memory import MemoryVerdict
@@ -76,6 +77,9 @@ class QueryHost(Protocol):
     ) -> None: ...
 
     def _subscriber_failed(self, error: RunError) -> None: ...
+
+    @property
+    def _folder(self) -> Path | None: ...
 
     def _keep_refused(self, query: Query, error: RefusedResult) -> bool: ...
 
@@ -438,6 +442,7 @@ class Query:
             partial(self._is_stopped_beyond, most),
             keep_refused=partial(self._host._keep_refused, self),
             tell_refused=self._host._subscriber_failed,
+            folder=self._host._folder,
         )
 
     def _is_stopped_beyond(self, most: int) -> bool:

@@ -6,6 +6,7 @@ import os
 import struct
 import tempfile
 from collections import deque
+from pathlib import Path
 from typing import IO
 
 from cqels_py.checkpoints.durable_files import StorageError
@@ -25,7 +26,7 @@ class Spool:
     (b'one', b'two', None)
     """
 
-    def __init__(self, folder: str | None = None) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._first: deque[bytes] = deque()
         self._file: IO[bytes] | None = None

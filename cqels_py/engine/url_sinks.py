@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RefusedResult, UsageError
@@ -26,13 +27,15 @@ class Backlog:
     """How many bytes of results may wait. With more `full` is called: True, the query has been stopped; False, its makers wait.
 
     `keep_refused` makes a result that the other side refuses one of the rejects, at once, in the sink's thread, and returns whether
-    `tell_refused` is to be called for it, by the thread that makes results.
+    `tell_refused` is to be called for it, by the thread that makes results. `folder`: where a file of waiting results may lie; None:
+    where temporary files are.
     """
 
     most: int
     full: Callable[[], bool]
     keep_refused: Callable[[RefusedResult], bool]
     tell_refused: Callable[[RefusedResult], None]
+    folder: Path | None = None
 
 
 def opened_sink(

@@ -6,6 +6,7 @@ import logging
 import random
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -258,6 +259,37 @@ def test_no_snapshot_leaves_waiting_results_behind(seed: int, monkeypatch: pytes
             engine.close()
     wanted = rows(same)
     assert [to.held[number] for number in range(1, len(wanted) + 1)] == wanted
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["checkpoint", "none"])
+def test_the_file_lies_in_the_folder_of_the_checkpoint(
+    kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is the disk which was chosen for what is to be kept; the file has no name, and ends with its process."""
+    monkeypatch.setattr(spool, "IN_MEMORY", 1_000)
+    asked: list[Path | None] = []
+    temporary = spool.tempfile.TemporaryFile
+
+    def opened(*, dir: Path | None, **how: Any) -> Any:
+        asked.append(dir)
+        return temporary(dir=dir, **how)
+
+    monkeypatch.setattr(spool.tempfile, "TemporaryFile", opened)
+    engine, to = Engine(checkpoint=tmp_path if kept else None), Away()
+    query = engine.register(TEXT, name="q")
+    sink = sink_for(engine, query, to)
+    to.away.set()
+    for at in range(60):
+        push(engine, at)
+    to.away.clear()
+    while not sink.settle():
+        assert sink._thread.is_alive()
+    engine.close()
+    assert asked == [tmp_path if kept else None]
+    assert [*to.held] == [*range(1, 61)]
+    assert {path.name for path in tmp_path.iterdir()} == (
+        {"000000000000.log", "000000000000.snapshot", "lock"} if kept else set()
+    )
 
 
 def test_spooled_texts_come_in_order_and_the_file_shrinks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cqels_py.batches.elements import ElementBatch
@@ -28,6 +29,8 @@ class Inputs:
     """The inputs of an engine, each told before it is taken in. This class keeps nothing: that of an engine without a checkpoint."""
 
     keeps = False
+    folder: Path | None = None
+    """Where they are kept."""
     expects_run = False
     """Is a run to be called, such as that which an earlier process was in? Until then time does not follow the clock."""
     makes_again = False

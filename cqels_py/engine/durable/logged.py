@@ -86,7 +86,7 @@ class LoggedInputs(Inputs):
         if durable not in (SYNC, BATCH, OFF):
             raise UsageError(f"durable is {SYNC!r}, {BATCH!r} or {OFF!r}, not {durable!r}")
         self._engine = engine
-        self._folder = folder
+        self._folder = self.folder = folder
         self.clock = clock
         self._waits = durable != OFF
         self._many_unsynced = _MANY if self._waits else 16 * _MANY
