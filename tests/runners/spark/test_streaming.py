@@ -14,7 +14,7 @@ import pytest
 
 import cqels_py
 from cqels_py.runners.spark.stage import Job
-from cqels_py.spark import continuous, migrate, numbered, prepare, statistics
+from cqels_py.spark import continuous, loads, migrate, numbered, prepare, statistics
 from tests.oracle.naive import Element
 from tests.oracle.naive_values import canonical
 from tests.runners.spark.faults import Faulty
@@ -225,3 +225,20 @@ def refuse(setting: Setting) -> Callable[[dict[str, DataFrame], str], None]:
             continuous(frames, QUERY, state=setting.state)
 
     return check
+
+
+def test_heavy_values(setting: Setting) -> None:
+    """In as many tasks as partitions; a query that is started again keeps those of its state."""
+    text = f"""PREFIX : <{EX}> SELECT ?c ?v ?w WHERE {{ STREAM :s [RANGE 60us STEP 10us] {{ ?c :v ?v }}
+               STREAM :t [RANGE 90us STEP 10us] {{ ?c :w ?w }} }}"""
+    heavy = {"c": [f"<{EX}c0>", f"<{EX}c3>"]}
+    setting.arrive(ELEMENTS[:30])
+    setting.run(
+        continuous(setting.frames(), text, state=setting.state, partitions=3, heavy=heavy, changelog=True, metrics=None)
+    )
+    assert len(loads(setting.state)[0]) == 9
+    setting.arrive(ELEMENTS[30:], 30)
+    setting.run(continuous(setting.frames(), text, state=setting.state, partitions=3, changelog=True, metrics=None))
+    wanted = local(text, ELEMENTS)
+    assert wanted
+    assert setting.results() == wanted
