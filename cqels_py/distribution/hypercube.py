@@ -12,6 +12,7 @@ variable, all of them where it has not. So each combination of triples that agre
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -79,7 +80,7 @@ def shares_for(
         # Rounded, so that equal sums of fractions compare as equal.
         return round(load, 9), prod(shares)
 
-    best = min(_divisions(partitions, len(names)), key=cost)
+    best = min(_divisions(partitions, _equivalent(backwards, patterns, already)), key=cost)
     shares = [(n, s * b) for n, s, b in zip(names, best[::-1], already[::-1], strict=True)]
     return HypercubeShares(tuple(each for each in shares if each[1] > 1), tuple(patterns))
 
@@ -95,11 +96,39 @@ def _undominated(names: Sequence[str], patterns: Sequence[frozenset[str]]) -> li
     return kept
 
 
-def _divisions(partitions: int, axes: int) -> Iterator[tuple[int, ...]]:
-    """All shares whose product is at most `partitions`, each with the greatest possible last one."""
-    if axes == 1:
-        yield (partitions,)
+def _equivalent(names: Sequence[str], patterns: Sequence[frozenset[str]], already: Sequence[int]) -> list[int | None]:
+    """For each variable the last one before it that can be exchanged with it; None: there is none.
+
+    A star's other variables can: without this the divisions of many of them would be too many to be tried.
+    """
+    counted = Counter(patterns)
+    found: list[int | None] = []
+    for place, name in enumerate(names):
+        alike = (
+            n
+            for n in range(place - 1, -1, -1)
+            if already[n] == already[place] and Counter(_exchanged(p, names[n], name) for p in patterns) == counted
+        )
+        found.append(next(alike, None))
+    return found
+
+
+def _exchanged(pattern: frozenset[str], one: str, other: str) -> frozenset[str]:
+    return frozenset({one: other, other: one}.get(name, name) for name in pattern)
+
+
+def _divisions(partitions: int, alike: Sequence[int | None], chosen: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """All shares whose product is at most `partitions`, each with the greatest possible last one. `alike`: for each axis the one
+    before it whose share is not greater, as they could be exchanged. `chosen`: those of the first axes."""
+    place = len(chosen)
+    before = alike[place]
+    least = 1 if before is None else chosen[before]
+    if place == len(alike) - 1:
+        if partitions >= least:
+            yield (*chosen, partitions)
         return
-    for share in range(1, partitions + 1):
-        for others in _divisions(partitions // share, axes - 1):
-            yield (share, *others)
+    grows = alike[place + 1] == place
+    for share in range(least, partitions + 1):
+        if grows and partitions // share < share:
+            break
+        yield from _divisions(partitions // share, alike, (*chosen, share))

@@ -83,3 +83,32 @@ def test_only_variables_that_may_have_a_share_have_one() -> None:
     assert shares_for(TRIANGLE, 8, []) == HypercubeShares((), tuple(TRIANGLE))
     with pytest.raises(ValueError, match="at least one partition, not 0"):
         shares_for(CHAIN, 0)
+
+
+@given(
+    st.lists(st.frozensets(st.sampled_from("abcd"), min_size=1, max_size=2), min_size=1, max_size=4),
+    st.sampled_from([2, 4, 6]),
+    st.dictionaries(st.sampled_from("abcd"), st.integers(2, 3), max_size=2),
+)
+def test_no_shares_have_a_lower_load(patterns: list[frozenset[str]], partitions: int, times: dict[str, int]) -> None:
+    """Variables that can be exchanged are tried in one order only; all orders are tried here."""
+    names = sorted(frozenset().union(*patterns))
+    found = dict(shares_for(patterns, partitions, times=times).axes)
+
+    def load(shares: dict[str, int]) -> float:
+        return sum(1 / prod(shares.get(name, 1) for name in pattern) for pattern in patterns)
+
+    divisions = product(range(1, partitions + 1), repeat=len(names))
+    least = min(
+        load({name: share * times.get(name, 1) for name, share in zip(names, each, strict=True)})
+        for each in divisions
+        if prod(each) <= partitions
+    )
+    if times.keys() <= found.keys():
+        assert load(found) == pytest.approx(least)
+
+
+def test_many_variables_that_can_be_exchanged() -> None:
+    """All orders of ten would be millions."""
+    found = shares_for([frozenset(name) for name in "abcdefghij"], 1000)
+    assert sorted(share for _, share in found.axes) == [2] * 8 + [3]
