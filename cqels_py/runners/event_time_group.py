@@ -83,7 +83,10 @@ class EventTimeGroup:
     def add(self, query: RunningQuery) -> bool:
         """One query more, behind the others; False if all have to be set anew."""
         scans = query.dataflow.shared_scans
-        if self._spans is not None or scans.least_delay is not None or self._waiting.may_wait or not self._queries:
+        # One that had elements of before is there already.
+        if query in self._queries or not self._queries:
+            return False
+        if self._spans is not None or scans.least_delay is not None or self._waiting.may_wait:
             return False
         self._queries = [*self._queries, query]
         there = next((each for each in reversed(self._on_scans) if each.are_on(scans)), None)
