@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import PropertyMock, patch
 
+import pyarrow as pa
 import pytest
 
 from cqels_py.dataflow import Dataflow
@@ -192,3 +193,13 @@ def test_a_step_reaches_only_queries_whose_patterns_match() -> None:
     with patch.object(Dataflow, "process", return_value=()) as process:
         run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p7>", 7)], 100)))
     assert process.call_count == 1
+
+
+def test_a_query_that_was_given_elements_of_before_is_in_its_group_once() -> None:
+    run = Run()
+    before = [(f"<{EX}s>", f"<{EX}p0>", '"1"')]
+    rows = {"time": [1], "subject": [before[0][0]], "predicate": [before[0][1]], "object": [before[0][2]]}
+    run.engine.register(f"{PREFIX}SELECT ?s {{ STREAM :a [RANGE 4s] {{ ?s :p0 ?v }} }}", backfill={A: pa.table(rows)})
+    run.do(("register", "SELECT ?s { STREAM :a [RANGE 4s] { ?s :p1 ?v } }"))
+    (group,) = run.engine._runner._groups
+    assert len(group.queries) == len(set(group.queries)) == 2
