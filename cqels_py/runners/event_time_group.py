@@ -88,9 +88,6 @@ class EventTimeGroup:
             return False
         if self._spans is not None or scans.least_delay is not None or self._waiting.may_wait:
             return False
-        if query in self._queries:
-            # It was given elements of before, by itself.
-            return False
         self._queries = [*self._queries, query]
         there = next((each for each in reversed(self._on_scans) if each.are_on(scans)), None)
         if there is not None:
