@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, chain, pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,14 +66,6 @@ class Dictionary:
     def _publish(self) -> None:
         """Hand table and arena, one of which has been replaced, to threads without the lock: always two that belong together."""
         self.texts = self.table, self.arena
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("lock", "texts")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.lock = threading.RLock()
-        self._publish()
 
     def __len__(self) -> int:
         """The number of terms whose texts are kept."""

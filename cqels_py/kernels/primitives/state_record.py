@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from weakref import WeakValueDictionary
 
 import numba
@@ -86,9 +86,9 @@ class ArrayTable:
         assert array is not None, f"array {number} of the record has not been set"
         return array
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as the arrays, since another process has them at other addresses."""
-        return ArrayTable, tuple(self._arrays)
+    def __reduce__(self) -> NoReturn:
+        """TypeError for a copy, or a pickle, whose addresses would be those of these arrays."""
+        raise TypeError("a record is not copied: take its values (state.named_values), and restore another one")
 
 
 class StateArray(Generic[Number]):
@@ -115,7 +115,7 @@ class StateArray(Generic[Number]):
 class StateRecord:
     """The owner of arrays that kernels read by the record's `address`, which stays the same; see the module.
 
-    A subclass declares the arrays as StateArray and sets all of them in its constructor. Pickled without addresses.
+    A subclass declares the arrays as StateArray and sets all of them in its constructor.
     """
 
     _table: ArrayTable
@@ -131,13 +131,6 @@ class StateRecord:
         return record
 
     address: int
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_table", "address")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            setattr(self, name, value)
 
 
 def _declared(cls: type) -> Iterator[tuple[str, StateArray[Any]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -236,10 +236,6 @@ class GroupBy(StateRecord):
         self._make_deferred(_FEW)
         self.make_notes(_SMALLEST_CHUNK)
         self._grow_groups()
-        self._derive()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
         self._derive()
 
     def _derive(self) -> None:
