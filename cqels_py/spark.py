@@ -212,7 +212,7 @@ def migrate(
         "contexts": contexts,
     }
     _check_partitions(partitions)
-    noted = _noted(location)
+    noted = _noted(StateFolder(location))
     before = _prepared(query, partitions=noted.partitions or max(counts), noted=noted, **options)
     found = folder.check_same(location, before.about)
     after = _prepared(query, partitions=partitions, heavy=heavy, noted=noted.split(partitions), **options)
@@ -351,12 +351,13 @@ def prepare(
     `application`: Spark's id of it, that of the `session` if it is left out; one of Spark Connect reaches the state from its tasks.
     """
     location = location_of(state)
+    state_folder = StateFolder(location, session)
     prepared = _prepared(
         query,
         check=check,
         partitions=partitions,
         heavy=heavy,
-        noted=_noted(location),
+        noted=_noted(state_folder),
         source=source,
         static=static,
         static_graphs=static_graphs,
@@ -372,7 +373,7 @@ def prepare(
     )
     if application is None and session is not None:
         application = session.conf.get("spark.app.id")
-    claimed = StateFolder(location, session).lay_out(prepared.about, application, prepared.beginning())
+    claimed = state_folder.lay_out(prepared.about, application, prepared.beginning())
     first = prepared.stages[0]
     if partitions > 1 and first.shares is None:
         _LOG.warning("the query's state is in one part, whatever the partitions: %s", first.reason)
@@ -496,9 +497,9 @@ def _prepared(
     )
 
 
-def _noted(location: Location) -> Noted:
+def _noted(state: StateFolder) -> Noted:
     """The heavy values of a state; none where there is no state yet."""
-    return Noted.read(str(folder.noted(location).get(_HEAVY, "")))
+    return Noted.read(str(state.noted().get(_HEAVY, "")))
 
 
 def _check_partitions(partitions: int) -> None:

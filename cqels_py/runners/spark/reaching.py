@@ -36,6 +36,10 @@ class StateFolder:
         """UsageError if there is something in the folder."""
         self._ask(folder.check_empty)
 
+    def noted(self) -> dict[str, Any]:
+        """What is said of the state in the folder; nothing where there is none."""
+        return dict(self._ask(folder.noted))
+
     def lay_out(self, about: Mapping[str, str | int], application: str | None, beginning: bytes | memoryview) -> Claim:
         """Claim the folder for a query (see `folder.claim`). Its parts begin with this data, unless they have begun."""
         return Claim(**self._ask(_lay_out, dict(about), application, bytes(beginning)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import reduce
 from pathlib import Path
@@ -118,5 +119,9 @@ def test_spark_reports_them_with_each_micro_batch(spark: SparkSession, tmp_path:
     assert (total.elements, total.results, total.late) == (found.elements, found.results, found.late)
     assert found.elements == len(ELEMENTS)
     assert total.event_time == found.event_time
+    # A listener hears of a micro-batch some time after its end.
+    deadline = time.monotonic() + 60
+    while len([each for each in heard if each.observedMetrics]) < len(told) and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert [counts_in(each, "sensors") for each in heard if each.observedMetrics] == told
     assert counts_in(heard[0]) is None, "no query has the name that is used without another one"
