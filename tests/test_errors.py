@@ -34,6 +34,7 @@ CODES = {
     "NotFound": "CQ-NOT-FOUND",
     "Conflict": "CQ-CONFLICT",
     "Gone": "CQ-GONE",
+    "TookTooLong": "CQ-TOOK-TOO-LONG",
     "Forbidden": "CQ-FORBIDDEN",
     "Unauthorized": "CQ-UNAUTHORIZED",
     "NotAcceptable": "CQ-NOT-ACCEPTABLE",

@@ -229,6 +229,9 @@ class NatsReader:
             try:
                 messages = await consumer.fetch(_AT_ONCE, timeout=_WAIT)
             except self._nats.errors.TimeoutError:
+                messages = []
+            if not messages:
+                # The library may also return none, without an exception.
                 self.behind = not self._connection.client.is_connected
                 in_vain += 1
                 if in_vain % _LOOK_EVERY == 0:
