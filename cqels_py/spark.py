@@ -248,7 +248,7 @@ def loads(state: str | Path, *, session: Session | None = None) -> list[list[Par
 
 
 def counts_in(progress: Progress, metrics: str = METRICS) -> BatchCounts | None:
-    """What a query did in a micro-batch, from Spark's progress of it: `query.lastProgress`, or that of an event of a listener.
+    """The counts of a query in a micro-batch, from Spark's progress of it: `query.lastProgress`, or that of an event of a listener.
 
     `metrics`: the name that `continuous` was given. None if the progress is that of another query.
     """

@@ -94,7 +94,7 @@ def ingest(base: str, seconds: float) -> dict[str, float]:
 
 
 class _Posting:
-    """A connection that stays open: a client's own work for a request would be most of what is measured."""
+    """A connection that stays open: otherwise a client's own work for a request would be most of the measurement."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
         self._reader, self._writer, self._host = reader, writer, host

@@ -53,7 +53,7 @@ Rows: TypeAlias = "Counter[tuple[Any, ...]]"
 
 @dataclass(slots=True)
 class Kills:
-    """How often what was killed, and how often the driver was started."""
+    """How often executors and drivers were killed, and how often the driver was started."""
 
     executors: int = 0
     drivers: int = 0
@@ -125,7 +125,7 @@ def counted(batches: Any) -> Rows:
 
 
 def run(cluster: Cluster, folder: Path, every: float, draw: random.Random, tell: Callable[[str], None]) -> Kills:
-    """Start drivers until one comes to the end, and kill what runs every so many seconds on average."""
+    """Start drivers until one comes to the end, and kill one of the processes every so many seconds on average."""
     kills = Kills()
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     environment["PYTHONPATH"] = os.pathsep.join([str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])])

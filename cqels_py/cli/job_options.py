@@ -42,7 +42,7 @@ def job_of(given: Mapping[str, Any]) -> Job:
 
 
 def run_of(given: Mapping[str, Any]) -> Job:
-    """The job of `run`: as `job_of`, with what is checked of its output and its runner."""
+    """The job of `run`: as `job_of`, and its options fit its output and its runner."""
     options = dict(given)
     to = files.output_of(options.pop("output"))
     check_backlog(options["runner"], to.get("sink"), options["max_backlog"])

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 
 class Reach(Protocol):
-    """Raises a CqelsError for what is not allowed."""
+    """Raises a CqelsError for an address that is not allowed."""
 
     def check(self, url: str) -> None:
         """Before a URL is asked, also one to which another one has led."""

@@ -57,7 +57,7 @@ def _is_endless(source: DataflowNode, windows: Sequence[PlannedWindow]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What a source has when all windows that can be are empty. `empty`: nothing. `settled`: the same, whatever the others hold."""
+    """The rows of a source when all windows that can be are empty. `empty`: none. `settled`: they do not depend on the others."""
 
     empty: bool
     settled: bool

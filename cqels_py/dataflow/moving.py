@@ -1,4 +1,4 @@
-"""Moves what queries read to the scans of earlier queries over the same streams, with equal windows.
+"""Moves the sources of queries to the scans of earlier queries over the same streams, with equal windows.
 
 A query that is registered later begins with empty windows, on scans of its own. Once it has had its first tick, its clock makes the
 same ticks as that of the earlier ones, beside which there may be some at which nothing changes for it. So it takes part in their
@@ -23,7 +23,7 @@ def can_move(sources: Sequence[DeltaSource]) -> bool:
 
 
 class Move:
-    """What is moved from scans to others, which stand at the same instant, between two steps; each source once."""
+    """Sources on their way from scans to others, which stand at the same instant, between two steps; each source once."""
 
     def __init__(self, former: SharedScans, scans: SharedScans) -> None:
         self.scans = scans
@@ -42,7 +42,7 @@ class Move:
     def _move(self, source: DeltaSource) -> DeltaSource:
         match source:
             case SharedOutput():
-                # Its former readers release what it read.
+                # Its former readers release its source.
                 return SharedOutput(source.node, self.moved(source.source))
             case OperatorNode():
                 inputs = [self.moved(each) for each in source.inputs]

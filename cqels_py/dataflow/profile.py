@@ -109,7 +109,7 @@ class Profile:
         return "\n".join([*lines, "}"]) + "\n"
 
     def boxes(self, told: Sequence[str] | None = None) -> list[Box]:
-        """The plan as boxes that can be drawn. `told`: the text beside what each operator delivers; without it the rows."""
+        """The plan as boxes that can be drawn. `told`: the text beside each operator's output; without it the rows."""
         told = told or [f"{each.rows_out:,}" for each in self.operators]
         most = max(each.share for each in self.operators)
         found = []

@@ -93,7 +93,7 @@ class ProgramBuilder:
             if isinstance(source, WindowScan | MatchScan):
                 self.add(source)
 
-    def add_what_has_entries(self, root: DeltaSource) -> None:
+    def add_sources_with_entries(self, root: DeltaSource) -> None:
         """Add the sources that a program can do, as far as they read no others."""
         for source in sources_below(root):
             if has_entries(source):

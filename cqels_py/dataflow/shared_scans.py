@@ -147,7 +147,7 @@ class SharedScans:
 
     @property
     def can_move(self) -> bool:
-        """Does nothing depend on when the first element came? Then what is on these scans may move to others of the same key."""
+        """Does nothing depend on when the first element came? Then the sources on these scans may move to others of the same key."""
         return self.key is not None and not self.foreseeing and not self._counts_steps and self.clock.can_merge
 
     def number_as(self, others: SharedScans) -> None:

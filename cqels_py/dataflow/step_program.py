@@ -91,7 +91,7 @@ class StepProgram:
         program.add_scans(self._root)
         self._scanned = len(program)
         if self._output is None:
-            program.add_what_has_entries(self._root)
+            program.add_sources_with_entries(self._root)
             # The calls that go on count what the sources have made.
             self.counts = NO_COUNTS
         else:

@@ -1,9 +1,9 @@
-"""The triples that are in the windows of a dataflow now, taken out of what its scans and joins keep.
+"""The triples that are in the windows of a dataflow now, taken out of the state of its scans and joins.
 
     a window that keeps ids ─ its queue            one that does not ─ the leaves of the join that reads it
 
-A plan keeps what its operators need. So these are the triples that match the query's patterns and the conditions that are tested at
-arrival, and where an operator needs less than them, they are not known.
+A plan keeps no more than its operators need. So these are the triples that match the query's patterns and the conditions that are
+tested at arrival, and where an operator needs less than them, they are not known.
 """
 
 from __future__ import annotations

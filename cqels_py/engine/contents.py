@@ -1,4 +1,4 @@
-"""What queries know now, as N-Quads: the triples in their windows, and their static data."""
+"""The data of queries now, as N-Quads: the triples in their windows, and their static data."""
 
 from __future__ import annotations
 

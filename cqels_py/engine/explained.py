@@ -95,7 +95,7 @@ def as_dot(compiled: CompiledQuery, explanation: str) -> str:
 
 
 def as_svg(compiled: CompiledQuery, explanation: str) -> str:
-    """The same graph as a picture."""
+    """The graph as a picture."""
     boxes: list[Box] = []
 
     def add(node: ExplainedOperator) -> int:

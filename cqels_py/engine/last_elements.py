@@ -47,7 +47,7 @@ class _Seen:
 
 
 class LastElements:
-    """What streams were given last: `take` is called while the terms of the elements are in the dictionary.
+    """The last elements of streams: `take` is called while the terms of the elements are in the dictionary.
 
     `clock`: seconds.
     """

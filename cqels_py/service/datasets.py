@@ -1,4 +1,4 @@
-"""The dataset of a one-shot query: which of the graphs that the service has the query names, and what it may not ask for.
+"""The dataset of a one-shot query: which of the graphs that the service has the query names, and requests that are refused.
 
 The query is only divided into tokens here: it may be found to name more graphs than it does, never fewer.
 """
@@ -23,9 +23,9 @@ _TOKEN = re.compile(
 
 @dataclass(slots=True)
 class AskedDataset:
-    """What a query names. `default`, `named`: the graphs of FROM and FROM NAMED, or None without them. `iris`: all in brackets.
+    """The graphs that a query names. `default`, `named`: the graphs of FROM and FROM NAMED, or None without them.
 
-    `any_graph`: may it ask for graphs that it does not name so?
+    `iris`: all in brackets. `any_graph`: may it ask for graphs that it does not name so?
     """
 
     default: list[str] | None = None
@@ -35,7 +35,7 @@ class AskedDataset:
 
 
 def dataset_of(text: str, base: str) -> AskedDataset:
-    """What a query names, by its text. Forbidden for one with SERVICE, UsageError for FROM with a prefix."""
+    """The graphs that a query names, by its text. Forbidden for one with SERVICE, UsageError for FROM with a prefix."""
     found = AskedDataset()
     before: list[str] = ["", ""]
     for kind, token in _tokens(text):

@@ -110,7 +110,7 @@ class Keep:
 @dataclass(frozen=True, slots=True)
 class QueryDefinition:
     """`static`: data of the default graph: paths or URLs, or N-Quads with their media type. `sinks`: URLs. `dialect`: that which the
-    text has to have. `keep`: of its results, where that is not what the server keeps of each query.
+    text has to have. `keep`: of its results, where the server's own limit does not count.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""One-shot SPARQL over what the queries of the service know now: static data, and the triples in their windows as named graphs."""
+"""One-shot SPARQL over the current data of the service's queries: static data, and the triples in their windows as named graphs."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ FORMATS = {
 }
 """Formats by media type."""
 _WITHOUT_GRAPHS = {"nq": "nt", "trig": "ttl"}
-"""As what a document is read that has triples alone, where its format has graphs too."""
+"""The format of a document that has triples alone, where its own has graphs too."""
 _TIME_OF_A_GRAPH = b"generatedAtTime"
 _TABLES = ("csv", "tsv")
 _LINE = re.compile(rb"^(?=[^\r\n])", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A file of N-Quads that another process can go on with, without reading what is before."""
+"""A file of N-Quads that another process can go on with, without reading all before it."""
 
 from __future__ import annotations
 

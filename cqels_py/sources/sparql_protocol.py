@@ -53,7 +53,7 @@ def select(endpoint: str, query: str, *, timeout: float, reach: Reach | None = N
 
 
 def _opener(reach: Reach | None) -> OpenerDirector:
-    """As `urlopen`; with `reach` each address is checked before it is asked, and whatever proxies the environment names are not."""
+    """As `urlopen`; with `reach` each address is checked before it is asked, and proxies of the environment are not used."""
     if reach is None:
         return build_opener()
     return build_opener(ProxyHandler({}), _CheckedHttp(reach), _CheckedHttps(reach))

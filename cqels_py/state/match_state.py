@@ -134,7 +134,7 @@ class MatchState(StateRecord):
         return self._out[: meta.item(kernel.MADE)]
 
     def found(self) -> Delta:
-        """What the last step has found."""
+        """The matches of the last step."""
         found = self._out[: self._meta.item(kernel.MADE)]
         tick, sign = found[:, kernel.OUT_TICK].astype(np.int32), found[:, kernel.OUT_SIGN].astype(np.int8)
         return Delta(tick, sign, found[:, kernel.OUT_VALUES :].T)

@@ -20,7 +20,7 @@ _WAIT = 60
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A process of Spark's, which leads a session with all that it has started. `log`: the file of what it writes."""
+    """A process of Spark's, which leads a session with all that it has started. `log`: the file of its output."""
 
     pid: int
     log: Path

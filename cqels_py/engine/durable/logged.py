@@ -457,7 +457,7 @@ class LoggedInputs(Inputs):
         self._saving.wait()
 
     def _save_unlogged(self) -> None:
-        """Save the state, if it depends on elements that are not logged: what is logged next comes behind these."""
+        """Save the state, if it depends on elements that are not logged: the next record comes behind these."""
         if not self._unlogged.any:
             return
         # A snapshot that is being saved may have them.
@@ -535,7 +535,7 @@ class LoggedInputs(Inputs):
             for record in records:
                 restoring.replay(record)
             if is_followed_by_files(records) and number != numbers[-1]:
-                # The snapshot that has what came from files is not there.
+                # The snapshot that has the elements of files is not there.
                 self._drop_logs([later for later in numbers if later > number])
                 self._number = number
                 break

@@ -1,4 +1,4 @@
-"""The entry of an operator that has none of its own: Python calls it, and the program goes on with what it has made."""
+"""The entry of an operator that has none of its own: Python calls it, and the program goes on with its output."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cqels_py.kernels.steps.element import LINKS
 CALLED = 1
 """In its record, behind LINKS, which are those of `deltas.union`: an array of one number, of these."""
 NOT_CALLED, COMPLETE, TOO_MANY = range(3)
-"""Whether the operator has been called in this step, and whether there is room for what it has made."""
+"""Whether the operator has been called in this step, and whether there is room for its output."""
 
 
 @jit_flat
 def call(record):
-    """The operator's changes. VALUES_NEEDED: it is to be called; PYTHON_NEEDED: there is no room for what it has made."""
+    """The operator's changes. VALUES_NEEDED: it is to be called; PYTHON_NEEDED: there is no room for its output."""
     links, called = int64s(record, LINKS), int64s(record, CALLED)
     before = called[0]
     called[0] = NOT_CALLED

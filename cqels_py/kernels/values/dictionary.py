@@ -162,6 +162,14 @@ def keep(ids, old, old_arena, table, arena, meta):
         meta[ENTRIES] += 1
 
 
+@jit_inline
+def _room_for_inline(identifier):
+    """An upper bound of the bytes of the text of an id that is not hashed."""
+    if tag_of(identifier) == TAG_BLANK:
+        return np.int64(18)
+    return np.int64(0) if identifier == 0 else np.int64(96)
+
+
 @jit_flat
 def room_for_texts(ids, table):
     """An upper bound of the bytes of the texts of ids; UNKNOWN if one is not in the table."""
@@ -172,10 +180,8 @@ def room_for_texts(ids, table):
             if table[at] == 0:
                 return UNKNOWN
             room += table[at + 2]
-        elif tag_of(ids[i]) == TAG_BLANK:
-            room += 18
         else:
-            room += 0 if ids[i] == 0 else 96
+            room += _room_for_inline(ids[i])
     return room
 
 
@@ -191,6 +197,14 @@ def write_blank(identifier, out, at):
     return at + 18
 
 
+@jit_inline
+def _write_unhashed(identifier, out, at):
+    """Write the text of an id that is not hashed from out[at] on; nothing for 0. Returns the position after it."""
+    if tag_of(identifier) == TAG_BLANK:
+        return write_blank(identifier, out, at)
+    return at if identifier == 0 else write_inline(identifier, out, at)
+
+
 @jit_flat
 def decode(ids, table, arena, out, offsets):
     """Write the N-Triples texts of ids one after another; text i is out[offsets[i]:offsets[i + 1]]."""
@@ -201,10 +215,8 @@ def decode(ids, table, arena, out, offsets):
         if is_hashed(identifier):
             at = place_of(table, identifier)
             top = copy(arena, table[at + 1], table[at + 1] + table[at + 2], out, top)
-        elif tag_of(identifier) == TAG_BLANK:
-            top = write_blank(identifier, out, top)
-        elif identifier != 0:
-            top = write_inline(identifier, out, top)
+        else:
+            top = _write_unhashed(identifier, out, top)
     offsets[len(ids)] = top
 
 
@@ -219,10 +231,8 @@ def find_texts(ids, table, places):
                 return UNKNOWN
             places[i] = at
             room += table[at + 2]
-        elif tag_of(ids[i]) == TAG_BLANK:
-            room += 18
         else:
-            room += 0 if ids[i] == 0 else 96
+            room += _room_for_inline(ids[i])
     return room
 
 
@@ -238,9 +248,7 @@ def write_texts(ids, places, table, arena, lengths, out):
         if is_hashed(identifier):
             at = places[i]
             top = copy(arena, table[at + 1], table[at + 1] + table[at + 2], out, top)
-        elif tag_of(identifier) == TAG_BLANK:
-            top = write_blank(identifier, out, top)
-        elif identifier != 0:
-            top = write_inline(identifier, out, top)
+        else:
+            top = _write_unhashed(identifier, out, top)
         lengths[i] = top - before
     return top

@@ -81,7 +81,7 @@ def describe(location: Location, about: Mapping[str, str | int], *, split: bool 
 
 
 def noted(location: Location) -> dict[str, Any]:
-    """What is said of the state in the folder; nothing where there is none. UsageError if it is something else."""
+    """The description of the state in the folder; empty where there is none. UsageError if it is something else."""
     return _read(location) if _NAME in location.open().names() else {}
 
 

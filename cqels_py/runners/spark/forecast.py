@@ -39,7 +39,7 @@ class Spread:
 
 
 def bytes_of_triple(plan: Plan, stages: Sequence[PlannedStage], copies: float) -> float:
-    """What is sent for a triple that is an element of its own, of which there are so many copies."""
+    """The bytes that are sent for a triple that is an element of its own, in so many copies."""
     if keeps_to_own_elements(plan, stages):
         return copies * (_TRIPLE + _ELEMENT) + _TIME
     return copies * _TRIPLE + stages[0].parts * _ELEMENT

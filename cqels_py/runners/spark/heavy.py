@@ -32,7 +32,7 @@ class Noted:
 
     @staticmethod
     def text(partitions: int, values: Sequence[HeavyValue]) -> str:
-        """What `read` reads; empty without heavy values."""
+        """The text that `read` reads; empty without heavy values."""
         return json.dumps([partitions, [(each.variable, each.text, each.parts) for each in values]]) if values else ""
 
     def split(self, partitions: int) -> Noted:

@@ -40,7 +40,7 @@ _FIRST_SIGN = 2
 
 @dataclass(frozen=True, slots=True)
 class BatchCounts:
-    """What parts did in a micro-batch: `elements` and `triples` that they took in, `results`, `late` elements that were dropped,
+    """The work of parts in a micro-batch: `elements` and `triples` that they took in, `results`, `late` elements that were dropped,
     `malformed` rows that were skipped, values that are `no_numbers`; `rows` that the parts of the first stage got, copies included,
     and `busiest_part`, those of the one that got most; `read_backs`, the parts whose state was restored from its store.
     `event_time`: microseconds of the latest element so far, None before the first.

@@ -22,7 +22,7 @@ _SCHEMA = pa.schema([("answer", pa.string())])
 _VALUE, _ERROR, _IS_USAGE = "value", "error", "is usage"
 _NEEDED = "Its workers need cqels_py of the version of this client, and the libraries to reach the state"
 _Function: TypeAlias = Callable[..., Any]
-"""Of a location and other arguments; what it returns can be written as JSON."""
+"""Of a location and other arguments; its result can be written as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class StateFolder:
         self._ask(folder.check_empty)
 
     def noted(self) -> dict[str, Any]:
-        """What is said of the state in the folder; nothing where there is none."""
+        """The description of the state in the folder; empty where there is none."""
         return dict(self._ask(folder.noted))
 
     def lay_out(self, about: Mapping[str, str | int], application: str | None, beginning: bytes | memoryview) -> Claim:
@@ -78,7 +78,7 @@ def _loads(location: Location) -> Any:
 
 
 def _in_a_task(session: Session, call: Callable[[], Any]) -> Any:
-    """What the call returns on the cluster; its errors are raised here. RunError if the task fails in another way."""
+    """The result of the call on the cluster; its errors are raised here. RunError if the task fails in another way."""
     from pyspark.errors import PySparkException
 
     try:

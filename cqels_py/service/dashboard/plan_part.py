@@ -1,4 +1,4 @@
-"""A plan as a graph: that of a query that runs with what its operators do just now."""
+"""A plan as a graph: that of a running query with the current rates of its operators."""
 
 from __future__ import annotations
 

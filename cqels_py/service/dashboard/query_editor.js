@@ -160,7 +160,7 @@ export default {
     this.colour();
   },
   methods: {
-    /** Mark the place of an error, from 1; 0: none. In the browser alone, as an update of the editor would undo what is typed. */
+    /** Mark the place of an error, from 1; 0: none. In the browser alone, as an update of the editor would undo typing. */
     async mark(line, column, reveal) {
       const editor = await getElement(this.editor).editorPromise;
       const effects = [setFault.of(faultAt(editor.state.doc, line, column))];

@@ -10,7 +10,7 @@ from cqels_py.errors import Place
 
 
 class _Help(ui.element, component="query_editor.js"):
-    """Adds to an editor in the browser what the library's editor does not have."""
+    """Adds functions to an editor in the browser that the library's editor lacks."""
 
     def __init__(self, editor: ui.codemirror, words: list[dict[str, Any]]) -> None:
         super().__init__()

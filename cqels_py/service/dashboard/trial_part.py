@@ -72,7 +72,7 @@ class TrialPart:
 
 
 class _SampleBox:
-    """The sample of a stream: its last elements, or what somebody writes."""
+    """The sample of a stream: its last elements, or a text that somebody writes."""
 
     def __init__(self, service: Service, iri: str) -> None:
         self._service = service
