@@ -283,7 +283,7 @@ def warm(
     changelog: bool = False,
     tasks: int | None = None,
 ) -> dict[str, int]:
-    """Compile what a query needs on the hosts of a cluster, before it is started; returns the number of kernels by host.
+    """Compile the kernels that a query needs on the hosts of a cluster, before it is started; returns the number of kernels by host.
 
     Otherwise the first micro-batch on each host waits for the compiler, up to a minute. `session`: the active one if it is left
     out. `tasks`: as many as the cluster has cores, so that every host gets one; Spark's default parallelism if it is left out. For
@@ -397,7 +397,7 @@ class _Prepared:
     in_order: bool
 
     def beginning(self) -> memoryview:
-        """What the states of all parts begin with, as data."""
+        """The beginning of the states of all parts, as data."""
         return to_bytes(beginning_of(self.data, self.dictionary))
 
     def job(self, location: Location, claimed: folder.Claim) -> Job:

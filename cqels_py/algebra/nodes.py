@@ -274,7 +274,7 @@ class EventJoin:
 class State:
     """`STATE [STEP d] { … }`: for each instant the rows for which all triples hold by the query's rules, once each.
 
-    `step`: microseconds between the instants at which the rows change; None: they change as soon as what holds does.
+    `step`: microseconds between the instants at which the rows change; None: they change as soon as the facts that hold do.
     `offset`: the place in the query's text.
     """
 
@@ -511,7 +511,7 @@ class Dialect(Enum):
 class RuleSet:
     """`RULES ON streams { … }`. `expressions`: those of FILTER and BIND, by their numbers in the rules.
 
-    `facts`: what holds beside the triples of streams, and when.
+    `facts`: facts that hold beside the triples of streams, and when.
     """
 
     streams: tuple[URIRef, ...]

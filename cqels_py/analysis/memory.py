@@ -139,7 +139,7 @@ class Growing:
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """What rules derive and may hold for ever: an entry for each new combination of values. `names`: classes and properties."""
+    """Facts that rules derive and that may hold for ever: an entry for each combination of values. `names`: classes, properties."""
 
     names: tuple[str, ...]
 
@@ -271,7 +271,7 @@ class _Kept:
         return content
 
     def _state(self) -> Content:
-        """Facts count as long as what may follow from them holds."""
+        """Facts count as long as conclusions from them may hold."""
         rules = self._plan.rules
         assert rules is not None
         micros = reach(rules.program)
@@ -338,7 +338,7 @@ def memory_verdict(plan: Plan) -> MemoryVerdict:
 
 
 def _of_events(plan: Plan, kept: _Kept) -> MemoryVerdict:
-    """The verdict of a query over events without windows: that of their joins, and of what is kept of their results."""
+    """The verdict of a query over events without windows: that of their joins, and of their kept results."""
     unbounded = [each for each in plan.event_memory if not each.is_bounded]
     if unbounded:
         blame = tuple(dict.fromkeys(text for each in unbounded for text in each.blame))

@@ -16,10 +16,10 @@ class RuleBounds:
     """Of a program in normal form, times in microseconds; None where there is no such number.
 
     `greatest` (t_Π): the greatest endpoint. `shortest` (gran): the length of the shortest bounded interval, 0 with a punctual one.
-    `least`: the least endpoint above zero. `unit`: what divides all endpoints. `rules`, `predicates`, `arity`: the normal form's,
-    without what STATE adds. `kept`: the most intervals of SOMETIME, ALWAYS and FOR that a ground atom of each of their bodies
-    makes it keep at once, all rules together. `punctual`: the delays of punctual intervals, which keep one interval for each
-    change of the body within them. `in_paper`: there is neither SINCE nor NOT.
+    `least`: the least endpoint above zero. `unit`: the greatest number that divides all endpoints. `rules`, `predicates`, `arity`:
+    the normal form's, without the additions of STATE. `kept`: the most intervals of SOMETIME, ALWAYS and FOR that a ground atom of
+    each of their bodies makes it keep at once, all rules together. `punctual`: the delays of punctual intervals, which keep one
+    interval for each change of the body within them. `in_paper`: there is neither SINCE nor NOT.
     """
 
     greatest: int

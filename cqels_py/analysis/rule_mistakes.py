@@ -1,4 +1,4 @@
-"""Rules that say less than they seem to: STATE of what no rule is about, and ALWAYS of what never lasts."""
+"""Rules that say less than they seem to: STATE of predicates that no rule is about, and ALWAYS of facts that never last."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def unknown_states(query: ContinuousQuery) -> tuple[str, ...]:
 
 
 def points_that_should_last(query: ContinuousQuery) -> tuple[str, ...]:
-    """A message for each ALWAYS over an interval of what holds at single points only."""
+    """A message for each ALWAYS over an interval of facts that hold at single points only."""
     if query.rules is None:
         return ()
     rules = query.rules.rules

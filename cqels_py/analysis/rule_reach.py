@@ -1,4 +1,4 @@
-"""How long what rules derive can last after the facts that it follows from."""
+"""How long derived facts can last after the facts that they follow from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cqels_py.plan.temporal_rules import FOREVER, Kind, RuleProgram, RuleRow
 
 
 def reach(program: RuleProgram) -> int | None:
-    """The most microseconds from a fact to the end of what follows from it; None if it may hold for ever."""
+    """The most microseconds from a fact to the end of the last fact that follows from it; None if it may hold for ever."""
     latest = dict.fromkeys(range(len(program.predicates)), 0)
     for _ in range(len(program.predicates) + 1):
         changed = False

@@ -38,7 +38,7 @@ class Transition:
     """A tuple that meets `predicate` joins one run of each of the `sources`, and brings the automaton into the state `target`.
 
     `sources`: for each state a pair of keys by relation: of the last tuple of its run, and of the tuple at hand. They have to be
-    defined and equal. `labels`: what the tuple's position is noted under.
+    defined and equal. `labels`: the names under which the tuple's position is noted.
     """
 
     sources: Mapping[Hashable, tuple[Mapping[str, Key], Mapping[str, Key]]]
@@ -61,7 +61,7 @@ class Transition:
 class Automaton:
     """Transitions and final states: `run` it over tuples (relation, value, …), or `start` it and push tuples one by one.
 
-    What it finds are valuations: for each label the positions of the tuples that were read under it. A valuation that several runs
+    Its results are valuations: for each label the positions of the tuples that were read under it. A valuation that several runs
     give is there several times.
     """
 

@@ -1,9 +1,10 @@
 """Hierarchical conjunctive queries to automata: Theorem 4.1 of Pinto & Riveros, by the compact q-tree.
 
 A state for each atom that has been read alone; and (x, A) for each inner node x of the tree and each self join A below it, a set of
-atoms that one tuple serves: all atoms below x have been read, those of A last. A transition into (x, A) joins what hangs from the
-paths from x to A. Where no relation is there twice, A is one atom, and what comes after x need not know which one was last: then
-(x, A) is x alone, and the automaton has a size quadratic in that of the query. With self joins it may be exponentially large.
+atoms that one tuple serves: all atoms below x have been read, those of A last. A transition into (x, A) joins the branches that
+hang from the paths from x to A. Where no relation is there twice, A is one atom, and the atoms after x need not know which one was
+last: then (x, A) is x alone, and the automaton has a size quadratic in that of the query. With self joins it may be exponentially
+large.
 """
 
 from __future__ import annotations

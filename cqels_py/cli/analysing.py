@@ -1,4 +1,4 @@
-"""`cqels explain --analyze`: runs a query over its streams, and prints what each operator has done."""
+"""`cqels explain --analyze`: runs a query over its streams, and prints the work of each operator."""
 
 from __future__ import annotations
 

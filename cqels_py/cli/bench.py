@@ -56,7 +56,7 @@ def show_list() -> None:
 
 
 def suite_of(name: str | None, folder: Path | None = None) -> Suite:
-    """The suite of a name, or of a folder. UsageError for neither, both, and what is not there."""
+    """The suite of a name, or of a folder. UsageError for neither, both, and a suite that is not there."""
     if folder is not None:
         if name is not None:
             raise UsageError(f"{name} and --suite-dir {folder}: name one of them")

@@ -25,7 +25,7 @@ def show(folder: Path) -> None:
 
 
 def copy(folder: Path, to: Path) -> None:
-    """Copy the folder's last snapshot and what follows it."""
+    """Copy the folder's last snapshot and the log behind it."""
     from cqels_py.checkpoints import savepoints
 
     savepoints.copy(folder, to)

@@ -162,7 +162,7 @@ class Execution:
             self._run.run(sources, time_predicates=times, progress=self._look, threads=threads, **more)
             self._save_end()
         except KeyboardInterrupt:
-            # What waits for a sink is made again from the log.
+            # Results that wait for a sink are made again from the log.
             if self._checkpoint is not None or (self._logged is not None and self._settled()):
                 # If the engine is in the middle of a step, the last snapshot counts.
                 with suppress(UsageError):
@@ -314,7 +314,7 @@ def _prepare(job: Job, compiled: CompiledQuery) -> None:
         if not isinstance(source, str):
             forms.add("arrow")
         elif SOURCES.is_url(source):
-            # Its connector compiles what it needs when it is opened.
+            # Its connector compiles its kernels when it is opened.
             continue
         elif source == STANDARD_INPUT:
             forms.add("ndjson" if iri in job.maps else "nq")
@@ -444,7 +444,7 @@ def _register(
         service_timeout=job.service_timeout / 1_000_000,
         checkpoint=logged,
     )
-    # What its sources have kept so far is not late.
+    # Elements that its sources have kept so far are not late.
     saved_run.expect_run(engine)
     if over_files:
         saved_run.process_at_once(engine)

@@ -93,7 +93,7 @@ def describe(error: CqelsError, text: str | None) -> str:
 def say(message: str, error: CqelsError | None = None, **figures: object) -> None:
     """Print to standard error, which gets everything that is not a result.
 
-    `error`: that which the message is about. `figures`: what the message shows, by name; they are members of a JSON line.
+    `error`: that which the message is about. `figures`: the numbers in the message, by name; they are members of a JSON line.
     """
     print(message if not _as_json else _json_line(message, error, figures), file=sys.stderr, flush=True)
 

@@ -298,7 +298,7 @@ def run_command(*, log_format: str, **given: Any) -> None:
 @options(
     query_file, query_text, static, static_graph, runner, partitions, entailment, service_timeout, blank_nodes, contexts
 )
-@click.option("--analyze", is_flag=True, help="Run the query over the streams, and show what each operator has done.")
+@click.option("--analyze", is_flag=True, help="Run the query over the streams, and show the work of each operator.")
 @options(streams, maps)
 @click.option("--lateness", metavar="[IRI=]DURATION", multiple=True, help="With --analyze: allowed lateness.")
 @click.option("--time-predicate", metavar="IRI", help="With --analyze: the event time of .nt and .ttl streams.")
@@ -552,7 +552,7 @@ def checkpoint_group() -> None:
 @checkpoint_group.command("show")
 @click.argument("folder", metavar="DIR", type=_FILE)
 def checkpoint_show_command(folder: Path) -> None:
-    """Print what DIR has: elements taken in, queries, snapshots and logs."""
+    """Print the content of DIR: elements taken in, queries, snapshots and logs."""
     from cqels_py.cli import failures
     from cqels_py.cli.checkpoints import show
 

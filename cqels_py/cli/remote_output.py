@@ -1,4 +1,4 @@
-"""What the commands of the service print, and send."""
+"""The output of the service's commands, and the files that they send."""
 
 from __future__ import annotations
 

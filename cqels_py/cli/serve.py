@@ -74,7 +74,7 @@ def _demo(service: Service) -> None:
 
 
 def default_folder(name: str) -> Path:
-    """Where the service keeps what it has, unless --data says otherwise."""
+    """Where the service keeps its data, unless --data says otherwise."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / name
 

@@ -1,4 +1,4 @@
-"""The server that a client speaks to, and what is common to both clients."""
+"""The server that a client speaks to, and the common parts of both clients."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Following:
         self._rest = b""
 
     def begin(self, figures: dict[str, Any]) -> requests.Request[None]:
-        """The request for what follows, after a look at the query's figures. RunError where nothing more will come."""
+        """The request for the results that follow, after a look at the query's figures. RunError where nothing more will come."""
         if self._number is None:
             self._number = figures["results"] + 1
         elif self._number == 0:

@@ -33,7 +33,7 @@ class Request(Generic[Answer]):
         return {"method": self.method, "url": self.path, "headers": dict(self.headers), "content": self.body}
 
     def answer(self, status: int, body: bytes) -> Answer:
-        """What the server has answered. CqelsError if that is an error."""
+        """The answer of the server. CqelsError if that is an error."""
         if not 200 <= status < 300:
             raise error_of(status, body, self.source)
         return self.read(body)

@@ -13,7 +13,7 @@ from cqels_py.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What is asked for. `url`: without the options; `shown`: for messages. `token`: a bearer token for the server."""
+    """A request. `url`: without the options; `shown`: for messages. `token`: a bearer token for the server."""
 
     url: str
     shown: str

@@ -86,7 +86,7 @@ class NatsConnection:
             raise
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """What a coroutine returns; it runs in the connection's thread."""
+        """The value of a coroutine, which runs in the connection's thread."""
         return self.start(coroutine).result()
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Any:

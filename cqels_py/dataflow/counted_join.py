@@ -1,4 +1,4 @@
-"""A counted join: the rows of its events, an instant at a time, and what its counters make of them."""
+"""A counted join: the rows of its events, an instant at a time, and the results that its counters make of them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from cqels_py.planner.windows import duration_text
 
 
 def match_lines(query: Plan, node: MatchRows) -> Iterator[str]:
-    """The lines of a MATCH in the tree of the plan: events, states, transitions, and what they cost."""
+    """The lines of a MATCH in the tree of the plan: events, states, transitions, and their cost."""
     kept = ", and standing matches" if node.retract else ""
     yield f"match {within_text(node)}{_choice(node)}; {_indexes(node)}; keeps the events within reach{kept}"
     for number, event in enumerate(node.events, 1):

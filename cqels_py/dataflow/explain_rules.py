@@ -1,4 +1,4 @@
-"""What explain says about rules and STATE: the normal form, in which each rule has one operator."""
+"""The lines of `explain` about rules and STATE: the normal form, in which each rule has one operator."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SINCE = (Kind.SINCE_LEFT, Kind.SINCE_RIGHT, Kind.PARTS, Kind.PARTS_OF_LEFT)
 
 def state_text(node: StateRows) -> str:
     """A STATE: its triples, and when its rows change."""
-    when = "as soon as what holds does" if node.step is None else f"every {duration_text(node.step)}"
-    return f"state {{ {node.text} }}, changes {when}; keeps what holds now or will, by the rules"
+    when = "as soon as the facts that hold do" if node.step is None else f"every {duration_text(node.step)}"
+    return f"state {{ {node.text} }}, changes {when}; keeps facts that hold now or will, by the rules"
 
 
 def rule_lines(query: Plan) -> Iterator[str]:

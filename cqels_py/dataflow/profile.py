@@ -1,4 +1,4 @@
-"""What the operators of a running query have done so far: the plan with rows, shares of time, bytes and probes."""
+"""The work of the operators of a running query so far: the plan with rows, shares of time, bytes and probes."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _WIDTHS = (6, 13, 13, 10, 13)
 class OperatorProfile:
     """One operator of a plan. `number`: its place in `Profile.operators`; `inputs`: those that it reads, by their numbers.
 
-    `text`: what it is, as in `explain`. `streams`: IRIs of the streams that it reads itself. `rows_in`, `rows_out`: signed
-    mappings; of what reads streams, `rows_in` are those that enter its window, or events. `share`: of the time of the query's
-    operators, 0 to 1; `seconds`: an estimate of that time. `state_bytes`: with the room in its tables. `probes`: lookups in its
-    indexes, None where they are not counted. `queries`: so many read it, and its figures are of all of them together.
+    `text`: the operator as in `explain`. `streams`: IRIs of the streams that it reads itself. `rows_in`, `rows_out`: signed
+    mappings; of operators that read streams, `rows_in` are those that enter its window, or events. `share`: of the time of the
+    query's operators, 0 to 1; `seconds`: an estimate of that time. `state_bytes`: with the room in its tables. `probes`: lookups in
+    its indexes, None where they are not counted. `queries`: so many read it, and its figures are of all of them together.
     """
 
     number: int
@@ -52,7 +52,7 @@ class OperatorProfile:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What the operators of a query have done since the process began; `print` shows it as a table.
+    """The work of the operators of a query since the process began; `print` shows it as a table.
 
     `operators`: the first one delivers the results, and each comes before those that it reads. `measured`: so many steps (a
     pushed batch, or a move of time without one) have been measured. `lines`: the tree of the plan, with the numbers of operators.
@@ -255,7 +255,7 @@ def _streams(query: Plan, source: DataflowNode) -> tuple[str, ...]:
 
 
 def _short(text: str) -> str:
-    """What an operator does, without what it keeps: that is measured."""
+    """The text of an operator, without its memory: that is measured."""
     return text.split("; ")[0]
 
 

@@ -1,4 +1,4 @@
-"""Makes the rows of a program from the sources of a dataflow, and takes what they have made to the calls where a program stops."""
+"""Makes the rows of a program from the sources of a dataflow, and takes their results to the calls where a program stops."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class ProgramBuilder:
         return results
 
     def add_counts(self) -> RowCounts:
-        """Add the row that counts what the sources have made in a complete step: the last one."""
+        """Add the row that counts the rows that the sources have made in a complete step: the last one."""
         totals = np.zeros(2 * len(self._nodes), np.int64)
         self.add_row(counting.count, [self._made[id(node)].address for node in self._nodes], totals)
         counted = tuple(part for part in self.parts if isinstance(part, MatchPart))

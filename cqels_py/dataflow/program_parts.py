@@ -1,4 +1,4 @@
-"""The rows of a program as Python sees them: where they write, what they need from Python, and how the calls go on after them."""
+"""The rows of a program as Python sees them: where they write, which values Python makes for them, how calls go on after them."""
 
 from __future__ import annotations
 

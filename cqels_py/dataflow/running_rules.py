@@ -1,4 +1,4 @@
-"""The rules of a query at work: triples become facts, and what begins and ceases to hold become changes at their instants."""
+"""The rules of a query at work: triples become facts, and facts that begin and cease to hold become changes at their instants."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class RunningRules:
         return self._rules.program.answers[number]
 
     def keep_to(self, cell: Sequence[Condition]) -> None:
-        """Leave facts, and what the rules say, to other parts of a divided state; before the first step."""
+        """Leave facts, and the rules' conclusions, to other parts of a divided state; before the first step."""
         self._own = OwnFacts(self._rules, self._states, cell)
         self._waiting = self._waiting[self._own.mine(self._waiting)]
 
@@ -178,7 +178,7 @@ class RunningRules:
         """See `Foreseeing`."""
         if len(batch):
             self._take(batch)
-        # Nothing is reported before the end of the first instant, also of what has held before it.
+        # Nothing is reported before the end of the first instant, also of facts that have held before it.
         if self._first is None or through < self._first:
             return
         until = 2 * through + 1

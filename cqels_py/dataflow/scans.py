@@ -183,7 +183,7 @@ class WindowScan(Scan):
 
     @property
     def is_plain(self) -> bool:
-        """Does it take in what matches its pattern and conditions, into a sliding window of time?"""
+        """Does it take in the triples that match its pattern and conditions, into a sliding window of time?"""
         in_graph = bool(len(self.columns)) and int(self.columns.max()) > _LAST_OF_TRIPLE
         return isinstance(self._window, SlidingWindow) and self._timed and not (self._owned or in_graph)
 

@@ -187,7 +187,7 @@ class SharedScans:
             state_record.check_replaced()
 
     def scanned(self, stream: int, triples: int, step: Step) -> RoutedBatch:
-        """A program has taken an element into all windows: what is left of the step is the operators'."""
+        """A program has taken an element into all windows: the rest of the step is the operators'."""
         self._counter.count_one(stream, triples)
         return RoutedBatch(_NOTHING, step, Arrivals(step, _NONE), _NONE, _NONE)
 

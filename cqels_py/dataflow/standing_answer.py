@@ -158,7 +158,7 @@ def _pushing(query: Plan, now: int, dictionary: Dictionary) -> ElementBatch:
 
 
 def _at_one_tick(changes: list[Delta], query: Plan) -> Delta:
-    """What is left of changes."""
+    """The changes that are left once opposite ones have cancelled each other."""
     all_ = concatenate(changes, len(query.root.variables))
     tick = np.zeros(len(all_), np.int32)
     left = cancel(tick, all_.sign, all_.columns)

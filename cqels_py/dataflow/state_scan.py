@@ -1,4 +1,4 @@
-"""STATE: the changes of what rules say, at their ticks."""
+"""STATE: the changes of the rules' conclusions, at their ticks."""
 
 from __future__ import annotations
 

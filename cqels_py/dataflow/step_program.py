@@ -1,8 +1,8 @@
 """The step of a single element as one compiled call.
 
-A program (kernels/steps/driver.py) does what the calls of single kernels do: it reads and updates the same states, so that each step
-may go either way. Where the program stops, as a term is unusual, a condition needs texts or an array is full, the calls go on from
-there with what it has made. Programs are data: making one compiles nothing but entries that no plan has needed before.
+A program (kernels/steps/driver.py) does the same as the calls of single kernels: it reads and updates the same states, so that each
+step may go either way. Where the program stops, as a term is unusual, a condition needs texts or an array is full, the calls go on
+from there with its results. Programs are data: making one compiles nothing but entries that no plan has needed before.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class StepProgram:
         self._scanned = len(program)
         if self._output is None:
             program.add_sources_with_entries(self._root)
-            # The calls that go on count what the sources have made.
+            # The calls that go on count the rows of the sources.
             self.counts = NO_COUNTS
         else:
             self._changes = program.add(self._root)

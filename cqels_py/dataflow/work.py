@@ -28,7 +28,7 @@ Chunk = TypeVar("Chunk")
 
 
 class Work:
-    """What one part has done since it was built.
+    """The work that one part has done since it was built.
 
     `rows_in`: that it has taken in, counted where no other part delivers them; `rows_out`: that it has delivered. `nanoseconds`:
     an estimate, by the measured steps.
@@ -119,7 +119,7 @@ class StepTimer:
         self._since = now
 
     def leave(self) -> None:
-        """The part that was entered last has made what was asked of it."""
+        """The part that was entered last has made the rows that were asked of it."""
         now = perf_counter_ns()
         if self._running:
             self._add(self._running.pop(), now)
@@ -145,7 +145,7 @@ class StepTimer:
         return self.rest(work, made)
 
     def rest(self, work: Work, made: Iterable[Chunk]) -> Iterator[Chunk]:
-        """What a part has still to make, and the time that it takes."""
+        """The rows that a part has still to make, and the time that it takes."""
         chunks = iter(made)
         while True:
             self.enter(work)

@@ -1,9 +1,9 @@
 """The columns by which the facts of temporal rules are divided, so that each part derives what is asked of its own values.
 
-Of a predicate that is asked in one of its columns, each part derives the facts whose value there is its own. It needs, for each rule
-that derives them, those facts of the body's atoms that have the same value: so the atoms are asked in the columns of the same
-variable, from what STATE asks back to the facts of the streams. An atom that lacks the variable is needed whole in all parts, which
-is worth while only if it is made of given facts alone.
+Of a predicate that is asked in one of its columns, each part derives the facts whose value there is its own. It needs, for each
+rule that derives them, those facts of the body's atoms that have the same value: so the atoms are asked in the columns of the same
+variable, from the predicates of STATE back to the facts of the streams. An atom that lacks the variable is needed whole in all
+parts, which is worth while only if it is made of given facts alone.
 
 >>> from cqels_py.plan.temporal_rules import Index, Kind, Predicate, RuleProgram, RuleRow
 >>> near, hot, alarm = (Predicate(name, 1 if name[0] == "a" else 2, False, True) for name in ("near", "hot", "a alarm"))
@@ -134,7 +134,8 @@ def state_keys(rules: PlannedRules, states: Sequence[StateRows], variable: str) 
 class FactPattern:
     """Triples of a stream that are facts of a predicate.
 
-    `keys`: for a variable the position of the triple whose value divides them; without a variable's key each of its parts needs all.
+    `keys`: for a variable the position of the triple whose value divides them; without a variable's key each of its parts needs
+    all.
     """
 
     stream: int

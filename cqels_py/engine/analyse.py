@@ -12,7 +12,7 @@ from cqels_py.plan.nodes import Plan
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What a query is before it runs.
+    """A description of a query before it runs.
 
     `memory`: does its state stay below a bound? `warnings`: probable mistakes, and expensive operators. `form`: SELECT, ASK or
     CONSTRUCT. `variables`: the columns of a result. `streams`: IRIs. `windows`: as they are written. `plan`: the physical plan.

@@ -92,7 +92,7 @@ class Beside:
         return self._joining is not None and self._joining.is_crowded
 
     def begin(self) -> None:
-        """From now on elements of before come, and what the others get meanwhile waits for the query."""
+        """From now on elements of before come, and the others' elements of meanwhile wait for the query."""
         engine = self._engine
         engine._inputs.joining(self.asked)
         engine._registry.read_also(self.query)

@@ -165,7 +165,7 @@ class PendingDeliveries:
     def __init__(self, inputs_kept: Callable[[], None] = lambda: None) -> None:
         self._deliveries: list[Delivery] = []
         self.inputs_kept = inputs_kept
-        """To be called before results are handed out: what led to them is durable afterwards."""
+        """To be called before results are handed out: the inputs that led to them are durable afterwards."""
         self.threads: set[int] = set()
         """The threads in which subscribers are running."""
         self.failed: list[tuple[Delivery, RunError]] = []

@@ -75,7 +75,7 @@ class OnceKeys:
             del self._kept[first.stream, first.key]
 
     def found(self, stream: str, key: str, digest: str) -> Once | None:
-        """What was taken in under the key. UsageError if that was another body."""
+        """The answer to the document that was taken in under the key. UsageError if that was another body."""
         once = self._kept.get((stream, key))
         if once is None or once.at <= time.time() - KEPT_SECONDS:
             return None

@@ -70,8 +70,8 @@ def operators_of(explanation: str) -> ExplainedOperator:
 
 
 def as_json(compiled: CompiledQuery, explanation: str) -> str:
-    """What `explain` says, for programs: an object with the members form, variables, output, streams, windows, memory, warnings, and
-    plan, whose operators have a text and their inputs."""
+    """The answer of `explain`, for programs: an object with the members form, variables, output, streams, windows, memory, warnings,
+    and plan, whose operators have a text and their inputs."""
     plan, memory = compiled.plan, compiled.memory
     found: dict[str, Any] = {
         "form": plan.form,

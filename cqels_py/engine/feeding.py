@@ -25,7 +25,7 @@ _NO_WAITING = 0.001
 
 
 class Feed:
-    """The source of a stream, by its URL. `step` takes what it has; nothing is read while no query reads the stream.
+    """The source of a stream, by its URL. `step` takes the elements that it has; nothing is read while no query reads the stream.
 
     `report` gets malformed input, which is left out. While elements are behind, time does not follow the clock for queries that
     read the stream: they are not late. With a checkpoint a source that can begin at a position goes on behind the elements that
@@ -46,7 +46,7 @@ class Feed:
         """Taken in by this process."""
 
     def step(self) -> int | None:
-        """Take in what is there; how many elements that were, None after the end. Errors are those of the source and the engine."""
+        """Take in the elements that are there; their number, None after the end. Errors are those of the source and the engine."""
         engine = self._engine
         with engine._turn:
             engine._check_room()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 INTERVAL = 0.1
-"""Seconds between two drawings; what comes meanwhile is drawn together."""
+"""Seconds between two drawings; results of meanwhile are drawn together."""
 TIME, SIGN = "  time", "  sign"
 """Columns whose names no variable has."""
 _NO_NOTEBOOK = (

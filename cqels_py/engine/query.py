@@ -402,7 +402,7 @@ class Query:
             return f"memory: {self.memory}\n{notes}\n{plan}\nblank nodes\n  {explained(self._host._blank_nodes)}\n"
 
     def profile(self) -> Profile:
-        """What each operator of the plan has done so far: rows in and out, its share of the time, bytes of state, probes.
+        """The work of each operator of the plan so far: rows in and out, its share of the time, bytes of state, probes.
 
         Rows are counted. Time is that of all steps with many elements, and of one in 64 with few. Counts begin with the process,
         also of a query that goes on from a checkpoint, and end when the query is unregistered. Operators that other queries read

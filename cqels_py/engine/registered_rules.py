@@ -48,7 +48,7 @@ class RegisteredRules:
         return meteor_iri(name, self._namespace)
 
     def state(self, predicate: str, arguments: int | None = None, **options: Any) -> Query:
-        """Register a query for what holds of a predicate, by its name in the program: its columns are `x`, and `y` for the second
+        """Register a query for the facts of a predicate, by its name in the program: its columns are `x`, and `y` for the second
         argument.
 
         `arguments`: how many it has, where the program has predicates of one name with one and with two. `options`: those of

@@ -74,7 +74,7 @@ class Spool:
         return content
 
     def close(self) -> None:
-        """Forget what waits."""
+        """Forget all that waits."""
         self._first.clear()
         self._at = self._end = self._in_memory = 0
         if self._file is not None:
@@ -84,7 +84,7 @@ class Spool:
     def _write(self, file: int, content: bytes) -> None:
         left, at = memoryview(content), self._end
         while len(left):
-            # What a failure has left behind the end is overwritten.
+            # Bytes that a failure has left behind the end are overwritten.
             written = os.pwrite(file, left, at)
             left, at = left[written:], at + written
         self._end = at
@@ -94,7 +94,7 @@ class Spool:
         found = []
         while length:
             part = os.pread(file, length, start)
-            assert part, "the file is shorter than what was written"
+            assert part, "the file is shorter than the bytes that were written"
             found.append(part)
             start, length = start + len(part), length - len(part)
         return found

@@ -75,7 +75,7 @@ class StaticRefresh:
         self._queries.pop(query, None)
 
     def look(self, *, all_: bool = False) -> None:
-        """Read the tables that are due, or all. What cannot be read stays as it was, with a warning, and is tried again."""
+        """Read the tables that are due, or all. A table that cannot be read stays as it was, with a warning, and is tried again."""
         if not self._queries:
             return
         now = self._clock()

@@ -1,4 +1,4 @@
-"""Programs of temporal rules over files of facts: what holds, as maximal intervals."""
+"""Programs of temporal rules over files of facts: the facts that hold, with maximal intervals."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def derived_facts(
 def _lines(plan: RuleProgram, facts: _Facts, end: int, *, unending: bool) -> Iterator[str]:
     tables = _tables(plan, facts)
     state = RuleState(tables)
-    # A recursion is followed further, to see whether what it keeps going comes to an end.
+    # A recursion is followed further, to see whether the facts that it keeps going come to an end.
     look = end + _MORE * _reach(plan) if unending and plan.has_delays else end
     names, constants = [name for name, _ in facts.predicates], list(facts.constants)
     arities = [arity for _, arity in facts.predicates]

@@ -146,7 +146,7 @@ class WaitingResults:
             yield result
 
     def take(self, read: Callable[[Sequence[ResultBatch]], Taken]) -> Taken:
-        """What `read` makes of all results, which are taken if it raises nothing."""
+        """Call `read` with all results and return its value; they are taken if it raises nothing."""
         with self._lock:
             waiting = list(self._batches)
             if self._begun:

@@ -257,7 +257,7 @@ class TickClock(StateRecord):
         self._now = _BEFORE_ALL
         self._started = False
         self._ticked = False
-        # The instant at which time stands, when sources have ended and nothing has followed; what is due by then is known.
+        # The instant at which time stands, when sources have ended and nothing has followed; all that is due by then is known.
         self._through = _BEFORE_ALL
         self._eager = np.zeros(streams, np.bool_)
         steps: list[tuple[int, int, int]] = []
@@ -325,7 +325,7 @@ class TickClock(StateRecord):
 
     @property
     def can_merge(self) -> bool:
-        """May a clock that began earlier take its place? Not where its own first element decides what is told."""
+        """May a clock that began earlier take its place? Not where its own first element decides which results there are."""
         return self.timers is None and not self._sessions and not self._every_boundary
 
     def number_as(self, other: TickClock) -> None:
@@ -349,7 +349,7 @@ class TickClock(StateRecord):
     def step_of_one(
         self, time: int, ticks: int, through: int, element_tick: npt.NDArray[np.int32], number: Points
     ) -> Step:
-        """The step of an element that the kernel has taken in, not at the first tick: what it has returned and written."""
+        """The step of an element that the kernel has taken in, not at the first tick: its status and rows."""
         made = self.ticks_of_one(time, ticks)
         self._now, told = time, made.known_through
         return Step(made, element_tick, number, through, (), self._no_ends, told)
@@ -411,7 +411,7 @@ class TickClock(StateRecord):
         return step
 
     def _stand_at(self, instant: int) -> None:
-        """All is told through the end of this instant: what was due by then, without a tick of its own, gets none later."""
+        """All is told through the end of this instant: one that was due by then, without a tick of its own, gets none later."""
         passed, self._now, self._through = self._now, instant, instant
         if instant == passed:
             return

@@ -70,7 +70,7 @@ class InputWait:
         self.at_rest = False
 
     def chunks(self, file: Any, chunk_bytes: int) -> Iterator[bytes]:
-        """What a buffered file has, as it comes, at most `chunk_bytes` at a time; empty where nothing comes."""
+        """The bytes of a buffered file, as they come, at most `chunk_bytes` at a time; empty where nothing comes."""
         number = None
         # Not every input has a file.
         with suppress(AttributeError, OSError, ValueError):

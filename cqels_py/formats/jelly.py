@@ -82,7 +82,7 @@ def jelly_documents(body: bytes, source: str) -> list[list[Any]]:
 
 
 def require_pyjelly(use: str) -> None:
-    """MissingExtra where pyjelly is missing. `use`: what needs it."""
+    """MissingExtra where pyjelly is missing. `use`: the feature that needs it."""
     try:
         import_module("pyjelly.jelly")
     except ImportError:
@@ -132,7 +132,7 @@ def _in_named_graph(quad: Any) -> bool:
 
 
 def _frames(frames: Iterator[Any], file: _Chunks, source: str) -> Iterator[list[Any]]:
-    """The statements of each frame. What the library raises for damaged input is told as DataError."""
+    """The statements of each frame. The library's exceptions for damaged input become a DataError."""
     number = 0
     while True:
         number += 1

@@ -13,7 +13,7 @@ _TIMES, _TEXTS = ("int64", "timestamp[us]", "timestamp[us, tz=UTC]"), ("string",
 
 
 def single_element(table: Any) -> tuple[int, list[bytes]] | None:
-    """The time and the terms of a table with one row; None for any other table, and for what takes a closer look.
+    """The time and the terms of a table with one row; None for any other table, and for values that take a closer look.
 
     The latter are columns of other types, a time that may be in another unit, and terms that are not plain, such as IRIs without
     brackets.

@@ -73,7 +73,7 @@ def put_nquads(
 ) -> None:
     """As `nquads_blocks`, for text that comes while it is read: all that has been read is put before more is waited for.
 
-    Relative IRIs are those of `source`. What `chunks` raises is raised, after the statements before it.
+    Relative IRIs are those of `source`. Errors of `chunks` are raised, after the statements before them.
     """
     names, batch = BlankNames(), list[Any]()
     broken: list[Exception] = []

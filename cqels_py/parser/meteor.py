@@ -247,7 +247,7 @@ class _RuleReader(_Reader):
 
     def _looks_ahead(self, operator: str, column: int) -> CqelsError:
         return UnsupportedQuery(
-            f"{operator} looks ahead: bodies look back, and what follows later is said in the head, as in"
+            f"{operator} looks ahead: bodies look back, and later conclusions are said in the head, as in"
             " Boxplus[0,3]P(X):-Q(X)",
             self.place(column),
         )

@@ -88,7 +88,7 @@ def check_recursion(rules: Sequence[Rule], starts: Sequence[int], source: Source
             if negated:
                 names = ", ".join(f"<{each.removeprefix(CLASS)}>" for each in path if not each.startswith("@"))
                 raise source.refusal(
-                    f"a recursion through NOT has no meaning, here of {names}: what is negated must not follow from the head",
+                    f"a recursion through NOT has no meaning, here of {names}: a negated atom must not follow from the head",
                     start,
                 )
             if any(isinstance(part, Computed) for part in all_parts(rule.body)):

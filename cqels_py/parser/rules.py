@@ -39,7 +39,7 @@ _INSTEAD = {
 }
 _VOLATILE = ("NOW", "RAND", "UUID", "STRUUID", "BNODE")
 _AHEAD = ("FUTURE", "NEXT", "EVENTUALLY", "UNTIL")
-_LOOKS_BACK = "bodies look back: what follows later is said in the head, FOR [0s, 3s]"
+_LOOKS_BACK = "bodies look back: later conclusions are said in the head, FOR [0s, 3s]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class RulesReader:
         return _Replacement(tuple(dict.fromkeys(key)), within)
 
     def _open(self, start: int, marker: URIRef) -> None:
-        """What stands between `start` and the brace here becomes GRAPH with this marker."""
+        """The text between `start` and the brace here becomes GRAPH with this marker."""
         opened = self._cursor.expect_mark("{", "and a group")
         self._block.edits.append((start, opened.end, f" GRAPH <{marker}> {{"))
 

@@ -1,4 +1,4 @@
-"""MATCH: what the keys of its automaton decide, and which bounds follow for a step and for the delay between two matches."""
+"""MATCH: choices that the keys of its automaton decide, and bounds for a step and for the delay between two matches."""
 
 from __future__ import annotations
 

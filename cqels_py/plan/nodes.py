@@ -358,7 +358,7 @@ class CountedSource:
 
     `joined`: static relations whose solutions are joined with them, `found`: static relations in which they must have a partner,
     both as numbers of the join's `statics`. `conditions`: tested on them. `ranges`: variables whose values must be numbers with
-    places from … to …. `columns`: what is kept of them.
+    places from … to …. `columns`: the parts that are kept of them.
     """
 
     events: tuple[PlannedEvent, ...]
@@ -387,9 +387,9 @@ class CountedSet:
 class CountedStep:
     """A row of `source` makes of each counter of the set `start` that agrees with it one of the set `target`; -1: a row of output.
 
-    `start` -1: it begins a combination. `equal`: columns of the row and of the counter with the same term. `compared`: column of the
-    row, comparison, column of the counter. `copied`: for each column of the target, 0 and a column of the row, or 1 and one of the
-    counter.
+    `start` -1: it begins a combination. `equal`: columns of the row and of the counter with the same term. `compared`: column of
+    the row, comparison, column of the counter. `copied`: for each column of the target, 0 and a column of the row, or 1 and one of
+    the counter.
     """
 
     source: int
@@ -433,9 +433,9 @@ class CountedJoin:
 class EventMemory:
     """The memory verdict of a join of events without windows, by counters or of all their rows.
 
-    `kind`: "bounded", "bounded by what comes before …", "not bounded" or "not shown to be bounded". `bound`: how much. `blame`: what
-    grows, and `repair`: what would end the growth. `windows`: of the group's events; `blamed`: those that grow, without [ALL].
-    `notes`: lines about the paper's theorems.
+    `kind`: "bounded", "bounded by what comes before …", "not bounded" or "not shown to be bounded". `bound`: how much. `blame`: the
+    part that grows, and `repair`: a change that would end the growth. `windows`: of the group's events; `blamed`: those that grow,
+    without [ALL]. `notes`: lines about the paper's theorems.
     """
 
     kind: str

@@ -60,7 +60,7 @@ class RuleRow:
 
     `lo`, `hi`: the interval of its operator, doubled. `head_columns`: for each argument of the head a column of the body,
     a column of the partner plus the body's arity, or BEGINNING or a constant. `index`: the index of the partner, or None;
-    `probe_columns`: the key to it. `checks`: pairs of a column and what has to be equal to it.
+    `probe_columns`: the key to it. `checks`: pairs of a column and the term or column that has to be equal to it.
     `level`: the stratum of NOT, from 1, whose body has the index `body_index` of all its entries.
     """
 
@@ -81,7 +81,7 @@ class RuleRow:
 class RuleTest:
     """The expression of a number is evaluated for each entry of `predicate`, over columns by the names of variables.
 
-    `condition`: it is a condition; else its value is what counts.
+    `condition`: it is a condition; else its value counts.
     """
 
     predicate: int

@@ -133,7 +133,7 @@ def _unite(together: list[set[int]], one: int, other: int) -> None:
 
 
 def _close(sources: list[Source]) -> bool:
-    """Add what follows from the order of the times; True if one would be earlier than itself."""
+    """Add the conclusions from the order of the times; True if one would be earlier than itself."""
     for _ in sources:
         for source in sources:
             source.earlier |= {each for number in source.earlier for each in sources[number].earlier}

@@ -33,7 +33,7 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """What is known of a group of sources.
+    """Known facts about a group of sources.
 
     `orders`: comparisons between variables of different sources that do not follow from others. `counts`: the bounded variables,
     with the number of their values, or None. `output`: variables that are read above. `once`: it does not matter how often a row is
@@ -196,7 +196,7 @@ def _places(facts: GroupFacts, name: str, least: int, greatest: int) -> int:
     if not facts.ranges.has_integers(name):
         return every
     integers = max(0, greatest // 2 - -(-least // 2) + 1)
-    # What lies beyond the others' least and greatest values is one place, which may lie between two integers.
+    # All beyond the others' least and greatest values is one place, which may lie between two integers.
     beyond = (least % 2 and (low is None or low < least)) + (greatest % 2 and (high is None or high > greatest))
     return min(every, integers + beyond)
 

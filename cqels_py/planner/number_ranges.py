@@ -1,4 +1,4 @@
-"""What comparisons of variables with numbers and with each other say about their places among the integers.
+"""Conclusions from comparisons of variables with numbers and with each other about their places among the integers.
 
 The place of an integer n is 2 n, that of a number between n and n + 1 is 2 n + 1: two numbers of which one is an integer compare as
 their places do. Known are differences, place(a) - place(b) <= d, and their consequences (all shortest paths).

@@ -1,4 +1,4 @@
-"""STATE: what it asks becomes one rule more of the query's program."""
+"""STATE: its question becomes one rule more of the query's program."""
 
 from __future__ import annotations
 

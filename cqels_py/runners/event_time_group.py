@@ -132,7 +132,7 @@ class EventTimeGroup:
 
     @property
     def key(self) -> Key:
-        """What queries have in common that are in one group."""
+        """The common properties of queries that are in one group."""
         return self.streams, self.follows_clock
 
     @property

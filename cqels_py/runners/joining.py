@@ -51,7 +51,7 @@ class _Standing:
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """What came while the query was not there yet. `now`: by the clock; `step`: what it does to the query's group.
+    """Inputs that came while the query was not there yet. `now`: by the clock; `step`: what it does to the query's group.
 
     `elements`: those of its streams, of which `counted` have been told as dropped; None: the input is none of elements.
     """
@@ -63,7 +63,7 @@ class _Input:
 
 
 class Joining:
-    """The query and what waits for it.
+    """The query and the inputs that wait for it.
 
     `there`: the group that it joins, if its time has begun. `guard`: leaves out elements of before with a wrong clock. `advanced`:
     the last promise so far.

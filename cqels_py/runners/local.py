@@ -242,7 +242,7 @@ class LocalRunner(Runner):
         self._release_terms()
 
     def complete_backfill(self, joining: Joining) -> None:
-        """No more elements of before follow: the query takes in what has come meanwhile."""
+        """No more elements of before follow: the query takes in the elements of meanwhile."""
         joining.complete()
 
     def catch_up(self, joining: Joining, most: int | None = None) -> bool:

@@ -75,7 +75,7 @@ class RunningQuery:
 
     @property
     def feeds(self) -> bool:
-        """Do other queries read what it constructs, or its changelog?"""
+        """Do other queries read the triples that it constructs, or its changelog?"""
         # Links between changelogs construct no streams, but are read.
         return self.feed is not None and bool(self.feed.streams or self.feed.watched)
 

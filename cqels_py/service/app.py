@@ -68,7 +68,7 @@ class Requests:
         self._pushes = self._asked = 0
 
     def close(self) -> None:
-        """Wait for what has begun."""
+        """Wait for the requests that have begun."""
         self._pushing.close()
         self._others.shutdown()
         self._one_shots.shutdown()

@@ -32,7 +32,7 @@ class NotFound(ServiceError):
 
 
 class Conflict(ServiceError):
-    """What is asked for cannot be while something else is as it is."""
+    """The request contradicts the present state."""
 
     code, status = "CQ-CONFLICT", 409
 
@@ -44,7 +44,7 @@ class Gone(ServiceError):
 
 
 class Forbidden(ServiceError):
-    """What the server does not allow; the message names the option that would."""
+    """A request that the server does not allow; the message names the option that would."""
 
     code, status = "CQ-FORBIDDEN", 403
 

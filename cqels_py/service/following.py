@@ -1,7 +1,7 @@
 """Subscribers of results: each reads the store from its own number on, as fast as it can.
 
-There is no queue for each of them: one that is slow finds what it has not read on the disk, until that is no longer kept. Then it is
-cut off, and told the number of its last result.
+There is no queue for each of them: one that is slow finds the results that it has not read on the disk, until that is no longer
+kept. Then it is cut off, and told the number of its last result.
 """
 
 from __future__ import annotations

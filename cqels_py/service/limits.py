@@ -1,4 +1,4 @@
-"""What the service takes from outside at most."""
+"""The limits of inputs from outside."""
 
 from __future__ import annotations
 

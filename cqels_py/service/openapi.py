@@ -83,7 +83,7 @@ def openapi() -> dict[str, Any]:
             "/queries/{name}/profile": {
                 "parameters": [_name()],
                 "get": _does(
-                    "What the operators have done.",
+                    "The work of the operators.",
                     _content(_JSON, "text/plain", "text/vnd.graphviz"),
                     "404",
                     "406",
@@ -93,7 +93,7 @@ def openapi() -> dict[str, Any]:
             "/queries/{name}/results": {
                 "parameters": [_name()],
                 "get": _does(
-                    "What becomes true from now on, or from a number on.",
+                    "Results from now on, or from a number on.",
                     _content("text/event-stream", "application/x-ndjson"),
                     "404",
                     "406",

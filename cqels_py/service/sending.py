@@ -148,7 +148,7 @@ async def _until_gone(receive: Receive) -> None:
 
 
 async def _until_closed(socket: WebSocket) -> None:
-    """What a client sends is passed over."""
+    """Messages of a client are passed over."""
     try:
         while socket.client_state is WebSocketState.CONNECTED:
             await socket.receive()

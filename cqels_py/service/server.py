@@ -123,7 +123,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals end the server, and not the process: what follows is in order, and its status 0."""
+        """Signals end the server, and not the process: it closes all in order, with status 0."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -1,4 +1,4 @@
-"""The service without HTTP: streams and queries by name, and what is kept of them. Its methods block, for any thread.
+"""The service without HTTP: streams and queries by name, and their kept results. Its methods block, for any thread.
 
 requests ─ Service ┬ engine (checkpoint) ─ ResultSink ─ ResultStore ─ subscribers
                    └ Folder (definitions)
@@ -127,7 +127,7 @@ class Service:
         self.queries: dict[str, ServedQuery] = {}
         self.started = time.time()
         self.messages: list[str] = []
-        """What was reported last."""
+        """The last reports."""
         self._stores: dict[str, ResultStore] = {}
         self.engine = Engine(
             checkpoint=Companion(self._folder.engine, {}, self._sync_results),
@@ -162,7 +162,7 @@ class Service:
                     served.sink.close()
 
     def lacking(self) -> list[str]:
-        """What is not as it should be; empty if all is."""
+        """The faults that there are; empty if there is none."""
         found = [
             f"query {name}: {each.failure}" for name, each in list(self.queries.items()) if each.failure is not None
         ]
@@ -265,7 +265,7 @@ class Service:
         """Take in bodies, each as a whole or not at all; they are durable when this returns. An error stands in its body's place."""
         for store in list(self._stores.values()):
             if store.failing:
-                # What waits comes first; StorageError if the disk is still full.
+                # Results that wait come first; StorageError if the disk is still full.
                 store.flush()
         found = self.engine.push_documents([(each.stream.definition.iri, each.document) for each in given])
         for each, taken in zip(given, found, strict=True):
@@ -567,7 +567,7 @@ class Service:
     # --- after a restart ----------------------------------------------------------------------------------------------
 
     def _restore(self) -> None:
-        """Streams and queries as the folder has them; what a process that ended had begun is ended, or undone."""
+        """Streams and queries as the folder has them; changes that a process had begun before it ended are completed, or undone."""
         feeds: dict[str, Feed | None] = {}
         with self.engine.exclusively():
             for name, plain in self._folder.all(STREAMS):
@@ -604,7 +604,7 @@ class Service:
             running.failure = error
 
     def _sync_results(self) -> NamedValues:
-        """Before a snapshot: what the engine will not make again is durable."""
+        """Before a snapshot: results that the engine will not make again are durable."""
         for served in list(self.queries.values()):
             if served.query is not None:
                 served.query.delivery.commit()

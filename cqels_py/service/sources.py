@@ -1,4 +1,4 @@
-"""Sources of streams: a thread for each, which takes in what is there and tries again after failures."""
+"""Sources of streams: a thread for each, which takes in the elements that are there and tries again after failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AFTER_A_FAILURE = 5.0
 
 
 class SourceThread:
-    """Reads a feed until it is stopped. `state`: what it does, or why it does not."""
+    """Reads a feed until it is stopped. `state`: its work, or the reason for which it does none."""
 
     def __init__(self, name: str, feed: Feed) -> None:
         self._name = name
@@ -51,7 +51,7 @@ class SourceThread:
             self._feed.close()
 
     def _step(self) -> float:
-        """Take in what is there; the seconds until the next look."""
+        """Take in the elements that are there; the seconds until the next look."""
         try:
             taken = self._feed.step()
         except CqelsError as error:

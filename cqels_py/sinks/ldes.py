@@ -214,7 +214,7 @@ class LdesSink:
             self._put(former, full=True)
 
     def _put(self, page: _Page, *, full: bool) -> None:
-        """Write a page, durably, in place of what it was."""
+        """Write a page, durably, in place of its former content."""
         content = page.content(self._number, self._run, full=full)
         _replace(self._to.folder, page.name, content)
 

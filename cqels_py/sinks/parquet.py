@@ -298,7 +298,7 @@ class _File:
         """Remove the file."""
         if not self._file.closed:
             self._unfinished.unlink(missing_ok=True)
-            # What could not be written is still to be written.
+            # Rows that could not be written are still to be written.
             with suppress(OSError):
                 self._writer.close()
             with suppress(OSError):

@@ -108,7 +108,7 @@ class PostgresSink:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was collected, however long the server is away. RunError when the patience of `retry` is at its end."""
+        """Write the collected results, however long the server is away. RunError when the patience of `retry` is at its end."""
         if self._rows:
             self._patiently(self._transaction)
             self._rows = []

@@ -172,7 +172,7 @@ class Table:
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def changes(self, rows: Sequence[Row]) -> list[Row]:
-        """The changes of the answer that results make in all: rows with what their last column or two say."""
+        """The changes of the answer that results make in all: rows with the sum that their last column or two give."""
         if not self._key:
             return [(*values, count) for values, count in net_counts(rows).items()]
         places = [self._variables.index(name) for name in self._key]

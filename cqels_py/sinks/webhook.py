@@ -82,7 +82,7 @@ class Webhook:
         self._file.truncate()
 
     def flush(self) -> None:
-        """Send what was written. RunError when the patience of `retry` is at its end."""
+        """Send the results that were written. RunError when the patience of `retry` is at its end."""
         while self._waiting:
             part = self._waiting[: self._to.most]
             self._send("\n".join(part).encode(), self._number + 1)

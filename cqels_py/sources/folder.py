@@ -117,7 +117,7 @@ class Folder:
             raise RunError(
                 f"{self._of.shown}: the folder has more than {MOST_FILES:,} files; use after=delete, or move some"
             )
-        # What is no longer there is forgotten.
+        # Files that are no longer there are forgotten.
         self.taken = {name: known for name, known in self.taken.items() if name in found}
         self._listed = {name: known for name, known in self._listed.items() if found.get(name) == known}
         new = [name for name in found if self.taken.get(name) != found[name] and name not in self._listed]

@@ -47,7 +47,7 @@ _MORE, _ENDED, _BROKEN = BodyPart(), BodyPart(ended=True), BodyPart(broken=True)
 
 
 def put_parts(form: str, chunks: Iterator[bytes], url: str, queue: MessageQueue) -> bool:
-    """Put a body into a queue as it comes. Was it whole? What a broken connection raises is raised; then the body begins anew."""
+    """Put a body into a queue as it comes. Was it whole? The errors of a broken connection are raised; then the body begins anew."""
     kind = _LINES_OF.get(form, "")
 
     def put(text: bytes, kind: str = kind, token: BodyPart | None = _MORE) -> None:
@@ -93,7 +93,7 @@ def put_parts(form: str, chunks: Iterator[bytes], url: str, queue: MessageQueue)
 
 
 class _Broken(Exception):
-    """The body has broken off: what had begun is not complete."""
+    """The body has broken off: the element that had begun is not complete."""
 
 
 class BodyReader:

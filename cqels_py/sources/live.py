@@ -13,13 +13,13 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.errors import CqelsError
 
 MOST_MESSAGES, MOST_BYTES = 65_535, 64 << 20
-"""What a queue holds; then its client waits."""
+"""The most that a queue holds; then its client waits."""
 _AT_ONCE = 16_384
 
 
 class Message(NamedTuple):
     """A message as it came. `origin`: its topic or address; `kind`: its media type, if it has one; `arrived`: microseconds since
-    the epoch; `token`: what its client acknowledges."""
+    the epoch; `token`: the value that its client acknowledges."""
 
     body: bytes
     origin: str

@@ -141,8 +141,8 @@ class MqttClient:
     def close(self) -> None:
         """Disconnect; the session remains at the broker.
 
-        What the broker has not read when this session is opened again is lost: acknowledgements would be, and the messages would
-        come again. So it is asked to subscribe once more, and its answer is waited for.
+        Packets that the broker has not read when this session is opened again are lost: acknowledgements would be, and the messages
+        would come again. So it is asked to subscribe once more, and its answer is waited for.
         """
         if self._client.is_connected() and self._subscribed.wait(_LAST_ANSWER_WITHIN) and self._failure is None:
             self._subscribed.clear()
@@ -165,7 +165,7 @@ class MqttClient:
                     self._queue.put_all(taken)
                 if lost and not self._closed.is_set() and self._failure is None:
                     self._connect_again()
-            # What is to be written still, such as the end of the connection.
+            # Packets that are still to be written, such as the end of the connection.
             while self._client.socket() is not None and not take_packets(self._client, _WAIT):
                 pass
         except Exception as error:
@@ -191,7 +191,7 @@ class MqttClient:
             self._kept_until = time.monotonic() + _KEPT_WITHIN
         with self._lock:
             if not flags.session_present:
-                # Packet ids begin anew: the broker has forgotten what it sent.
+                # Packet ids begin anew: the broker has forgotten the messages that it sent.
                 self._outstanding.clear()
                 self._settled.clear()
         self._subscribe()

@@ -162,8 +162,8 @@ def position_behind(
 class PartitionMerge:
     """Returns the elements of partitions in one order of time. `returned`: those of the last `take`, of several partitions.
 
-    `idle`: after so many silent seconds of the `clock`, a partition no longer holds up others. `is_logged`: somebody keeps what was
-    returned; otherwise `returned` is None.
+    `idle`: after so many silent seconds of the `clock`, a partition no longer holds up others. `is_logged`: somebody keeps the
+    elements that were returned; otherwise `returned` is None.
     """
 
     def __init__(

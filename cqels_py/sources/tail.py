@@ -101,7 +101,7 @@ class GrowingFile:
         return chunk[:cut]
 
     def rest(self) -> bytes:
-        """What stands behind the last whole line, once nothing follows."""
+        """The bytes behind the last whole line, once nothing follows."""
         rest = os.pread(self._file.fileno(), CHUNK_BYTES, self.at)
         self.at += len(rest)
         return rest

@@ -77,7 +77,7 @@ class CountedState(StateRecord):
         return made[0] if len(made) == 1 else np.concatenate(made)
 
     def _make_room(self, row: Int64, made: list[Int64]) -> None:
-        """Room for what the next row makes."""
+        """Room for the results of the next row."""
         meta = self._meta
         needed = kernel.room_needed(self._program.address, self.address, row[kernel.SOURCE])
         if meta.item(kernel.USED) + needed > len(self._entries):

@@ -30,8 +30,8 @@ Flags = npt.NDArray[np.bool_]
 class KeySums(StateRecord):
     """The arrays that the kernels work on (kernels/aggregates/factorised_state.py), and their growth.
 
-    `kinds`: what each aggregate needs of its argument, a number of kernels/aggregates/factorised_records.py; `carried`: the argument
-    is the carrier's; `expires_fifo`: the mappings that have it expire in the order of their arrival.
+    `kinds`: the sums that each aggregate needs of its argument, a number of kernels/aggregates/factorised_records.py; `carried`:
+    the argument is the carrier's; `expires_fifo`: the mappings that have it expire in the order of their arrival.
     """
 
     _sizes = StateArray[np.int64](record.SIZES)

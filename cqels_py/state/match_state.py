@@ -146,7 +146,7 @@ class MatchState(StateRecord):
         self._rebuild()
 
     def make_room(self) -> None:
-        """What the kernel has stopped for."""
+        """The reason for which the kernel has stopped."""
         meta = self._meta
         missing = meta.item(kernel.MISSING)
         if meta[kernel.TIED]:

@@ -1,4 +1,4 @@
-"""What temporal rules remember: ground atoms with the intervals that reach now or lie ahead."""
+"""The memory of temporal rules: ground atoms with the intervals that reach now or lie ahead."""
 
 from __future__ import annotations
 

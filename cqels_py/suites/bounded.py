@@ -32,7 +32,7 @@ Int64 = npt.NDArray[np.int64]
 STREAM = f"{EX}s"
 _BATCH = 1 << 16
 _ROUNDS = 3
-"""Of what is over at once, the middle one counts."""
+"""Of runs that are over at once, the middle one counts."""
 FEW = 64
 """Events of a batch for those whose cost grows."""
 _MOST_FOR_ROWS = 1_000
@@ -113,7 +113,7 @@ def measure(count: int, seed: int, tell: Callable[[str], None]) -> Figures:
     events = Events(count, seed)
     hand, totals = _time_by_hand(events)
     tell("counters, from texts")
-    _Run(counted=True).points(Events(1_000, seed), 1_000)  # What is not compiled yet is compiled now.
+    _Run(counted=True).points(Events(1_000, seed), 1_000)  # Kernels that are not compiled yet are compiled now.
     run = _Run(counted=True)
     counters = Curve(COUNTERS, min(count, _BATCH), run.points(events, min(count, _BATCH)))
     _check("by counters", run.totals, totals)

@@ -44,7 +44,7 @@ _CORE_EVENTS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A pattern over events {a}, {b}, {c}, {n}, and what follows it; `core`: the same for CORE, if it can say it."""
+    """A pattern over events {a}, {b}, {c}, {n}, and the text after it; `core`: the same for CORE, if it can say it."""
 
     name: str
     pattern: str

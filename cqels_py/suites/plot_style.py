@@ -67,7 +67,7 @@ def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
 def name_ends(axes: Axes, names: Sequence[Name]) -> None:
     """Write the names to the right of the axes, at the heights of their lines, moved apart where they would overlap.
 
-    Call it when the limits and scales of the axes are what they will be.
+    Call it when the limits and scales of the axes are final.
     """
     scale = 72.0 / axes.figure.dpi
     ordered = sorted(names, key=lambda each: float(axes.transData.transform((each.x, each.y))[1]))

@@ -75,7 +75,7 @@ def _in_order(groups: list[Group], static: tuple[tuple[str, str, str], ...] = ()
 def network(instants: int, gap: int, size: int, random: np.random.Generator) -> Facts:
     """A signal comes at each instant for ten seconds, then pauses for five; each second a node monitors each signal.
 
-    Nodes are connected by fives: what is flagged by one is flagged by all, until the signal pauses.
+    Nodes are connected by fives: a node that is flagged by one is flagged by all, until the signal pauses.
     """
     signal, instant = np.tile(np.arange(_SIGNALS), instants), np.repeat(np.arange(instants), _SIGNALS)
     heard = (instant * gap + signal * SECOND) % (15 * SECOND) < 10 * SECOND

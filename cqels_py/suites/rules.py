@@ -152,7 +152,7 @@ def measure(suite: RuleSuite, count: int, seed: int, tell: Callable[[str], None]
     """The figures of about so many facts. UsageError if runs differ in their number of results."""
     tell(f"{suite.name}: from ids")
     facts = _about(suite, count, seed, nodes)
-    _Run(suite.query, _about(suite, 1_000, seed, nodes)).take()  # What is not compiled yet is compiled now.
+    _Run(suite.query, _about(suite, 1_000, seed, nodes)).take()  # Kernels that are not compiled yet are compiled now.
     ids = _Run(suite.query, facts)
     began = time.perf_counter()
     results = ids.take()
@@ -233,7 +233,7 @@ def measure_peer(updates: int, seed: int) -> Peer:
 
 
 def _reports(q: Flags, p: Flags) -> Facts:
-    """What holds for the second up to a report in reelay is told here when it begins."""
+    """A fact that holds for the second up to a report in reelay is told here when it begins."""
     second = np.concatenate([np.flatnonzero(q), np.flatnonzero(p), [len(q)]])
     value = np.repeat(np.array([f"<{EX}q>", f"<{EX}p>", f"<{EX}end>"], object), [q.sum(), p.sum(), 1])
     order = np.argsort(second, kind="stable")

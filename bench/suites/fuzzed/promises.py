@@ -42,7 +42,7 @@ def check_file(ending: str, data: bytes, folder: Path) -> None:
     path.write_bytes(data)
     stopped, _, error = read(path, "stop")
     elements, reported, broken = read(path, "skip")
-    assert elements >= stopped, "what was skipped took elements before it along"
+    assert elements >= stopped, "skipped input took elements before it along"
     assert (error is None) == (reported == 0 and broken is None), "what stops is not what is reported"
     if ending.split(".")[0] in STATIC:
         with suppress(CqelsError):

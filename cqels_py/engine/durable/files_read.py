@@ -25,7 +25,7 @@ class FilesRead:
     not come to the ends of its sources. `live`: its sources that are no files, by stream; `places`: of those that can begin at a
     position, where that is and how many elements behind it have been taken in, by "stream source" or "stream file". `malformed`:
     how many pieces of each file have been left out, by "stream file". `marks`: how the files were when a run over them began last,
-    by "stream file". `unlogged`: elements of the last run are not in the log, so it has to be called again for what came of them.
+    by "stream file". `unlogged`: elements of the last run are not in the log, so it has to be called again for their results.
     """
 
     positions: dict[str, int] = field(default_factory=dict)
@@ -169,7 +169,7 @@ def _plain(place: Place) -> list[Any]:
 
 
 def _shown(source: object) -> str:
-    """What a source that is no file is known by."""
+    """The name of a source that is no file."""
     if isinstance(source, str):
         return Location.of(source).shown if SOURCES.is_url(source) else source
     return f"{type(source).__module__}.{type(source).__qualname__}"

@@ -429,7 +429,7 @@ class LoggedInputs(Inputs):
         outweighs = self._log.size > most and (passed >= APART or self._log.size > LONGEST * most)
         return (
             (outweighs or (self._unlogged.any and passed >= MOST_APART))
-            # What a query has that is joining is in no snapshot.
+            # The state of a query that is joining is in no snapshot.
             and self._joining is None
             and not self._saving.busy
             # Nor are results that wait for a sink, or that it could lose.
@@ -479,7 +479,7 @@ class LoggedInputs(Inputs):
             self._engine._reports.report(error)
 
     def _begin_snapshot(self) -> None:
-        """Copy the state, and let another thread save it. What is taken in from now on is in the log behind it."""
+        """Copy the state, and let another thread save it. Elements that are taken in from now on are in the log behind it."""
         self._engine._steps.check_open()
         number = self._number + 1
         self._log_followed()

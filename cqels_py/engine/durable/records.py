@@ -109,7 +109,7 @@ def with_plain(given: Mapping[str, Any]) -> list[Block]:
 
 
 def elements_behind(content: memoryview) -> memoryview:
-    """What stands behind the plain data."""
+    """The bytes behind the plain data."""
     return content[_NUMBER.size + _NUMBER.unpack_from(content)[0] :]
 
 

@@ -1,6 +1,6 @@
 """Rules in normal form (Definition 5 of "Stream reasoning with DatalogMTL"): one operator a rule, over plain atoms.
 
-Hidden predicates stand for what is inside an operator, and for the joins of a body's first atoms; their names begin with
+Hidden predicates stand for the operand of an operator, and for the joins of a body's first atoms; their names begin with
 HIDDEN, which no predicate of a program does.
 """
 
@@ -52,7 +52,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class SinceParts:
-    """`parts`: for each maximal interval J of `left`, what follows from the right side's times in J's closure; the
+    """`parts`: for each maximal interval J of `left`, the conclusions from the right side's times in J's closure; the
     last term of `parts` is the beginning of J. `head` holds at the times of `parts` in J's closure.
 
     The terms of `left` and `right` are different variables.

@@ -90,7 +90,7 @@ class Blueprint:
 
 @cache
 def blueprint_of(data: bytes) -> Blueprint:
-    """What `packed` has made, unpacked once in a worker."""
+    """The result of `packed`, unpacked once in a worker."""
     found = pickle.loads(data)
     assert isinstance(found, Blueprint)
     return found

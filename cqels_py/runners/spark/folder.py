@@ -86,7 +86,7 @@ def noted(location: Location) -> dict[str, Any]:
 
 
 def check_same(location: Location, about: Mapping[str, str | int]) -> dict[str, Any]:
-    """What is said of the state in the folder. UsageError if it is that of another query."""
+    """The description of the state in the folder. UsageError if it is that of another query."""
     found = _read(location)
     changed = [name for name, value in about.items() if found.get(name, "") != value]
     if changed:

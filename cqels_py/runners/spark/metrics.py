@@ -1,6 +1,6 @@
 """Counts of each micro-batch in Spark's own progress, which its listeners get.
 
-Each part of a stage counts what it did. The counts of a task are a row beside its output: rows of `ROUTED` go to the next stage,
+Each part of a stage counts its work. The counts of a task are a row beside its output: rows of `ROUTED` go to the next stage,
 which adds its own, and the last stage makes rows of results of them. `observe` adds up these rows, and a filter removes them:
 
     time                        sign  c

@@ -95,7 +95,7 @@ def _of_child(new: Job, child: _Child, beginning: State, parent: PartState) -> P
 
 
 def _count_nothing(state: PartState) -> None:
-    """What has been counted so far is counted in a sister part."""
+    """The counts so far belong to a sister part."""
     if isinstance(state, ReadingState):
         state.needed = state.skipped = 0
         counters = state.runner.counters
@@ -165,7 +165,7 @@ def _parent_of_block(before: PlannedStage, after: PlannedStage, part: int) -> in
 
 
 def _implies(one: Condition, other: Condition) -> bool:
-    """Has what fulfils one condition also fulfilled the other?"""
+    """Has each value that fulfils one condition also fulfilled the other?"""
     if one.variable != other.variable:
         return False
     if isinstance(one, HasValue):

@@ -58,7 +58,7 @@ def packed_list(data: Sequence[bytes], plain: Mapping[str, Plain]) -> bytes:
 
 
 def unpacked_list(data: bytes) -> tuple[list[bytes], dict[str, Any]]:
-    """What `packed_list` was given."""
+    """The pieces and values that `packed_list` was given."""
     *rows, (_, _, plain) = _read(data)
     return [each for _, _, each in rows], json.loads(plain)
 

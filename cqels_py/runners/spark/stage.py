@@ -279,7 +279,7 @@ def state_after(job: Job, stage: int, part: int, batch: int) -> tuple[Reached, P
 
 
 def _input(data: bytes) -> tuple[list[bytes], bool]:
-    """What the tasks before have sent for a micro-batch, and whether it is the last one."""
+    """The rows that the tasks before have sent for a micro-batch, and whether it is the last one."""
     slice_data, plain = unpacked_list(data)
     return slice_data, bool(plain[_FINAL])
 

@@ -63,7 +63,7 @@ def _cause(message: str) -> str:
 
 
 def compiled_here(calls: tuple[KernelCall, ...], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A task: compile what is not there yet, while the host's other tasks wait for it."""
+    """A task: compile the kernels that are not there yet, while the host's other tasks wait for it."""
     for _ in batches:
         # All rows are read, or Spark would say that the worker has ended early.
         pass

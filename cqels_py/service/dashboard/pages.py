@@ -1,4 +1,4 @@
-"""The pages. Calls of the service block, so they run in threads; what they return is shown at most once a second.
+"""The pages. Calls of the service block, so they run in threads; their results are shown at most once a second.
 
 Texts of clients are shown in elements that take texts, never as HTML.
 """

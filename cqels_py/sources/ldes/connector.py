@@ -1,4 +1,4 @@
-"""A Linked Data Event Stream as a stream: its history in order of time, as far as its pages promise it, and what it gets later."""
+"""A Linked Data Event Stream as a stream: its history in order of time, as far as its pages promise it, and later members."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def ldes_source(location: Location) -> LdesConnector:
 class LdesConnector:
     """A stream by the URL of its description, or of a view. `start`: members of before are left out, in microseconds.
 
-    `follow`: pages that may change are read again after `refresh` seconds, or as long as they are fresh. `hosts`: other servers that
-    may have pages. `most`: bytes of the largest page. `memory`: where commits are kept, if anywhere.
+    `follow`: pages that may change are read again after `refresh` seconds, or as long as they are fresh. `hosts`: other servers
+    that may have pages. `most`: bytes of the largest page. `memory`: where commits are kept, if anywhere.
     """
 
     endpoint: Endpoint

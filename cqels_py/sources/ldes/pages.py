@@ -1,4 +1,4 @@
-"""A page of a Linked Data Event Stream: its members, and what its relations promise about other pages.
+"""A page of a Linked Data Event Stream: its members, and the promises of its relations about other pages.
 
 Of TREE the subset is read that orders pages by time: relations of the four kinds greater or less than a time, on the stream's
 `ldes:timestampPath`. Others say only that there is a page.
@@ -80,7 +80,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a page says. `wrong`: members that cannot be read, by IRI. `path`: to the times of members. `keeps`: microseconds for
+    """The content of a page. `wrong`: members that cannot be read, by IRI. `path`: to the times of members. `keeps`: µs for
     which the server keeps members, if it says so.
     """
 

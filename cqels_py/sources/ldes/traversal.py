@@ -1,7 +1,7 @@
 """The order in which the pages of an event stream are read, and its members returned: arithmetic only, without a connection.
 
 Members wait until all pages have been read that may have earlier ones, as far as relations promise which those are. Pages without
-such a promise hold up nobody: what they have later may be late.
+such a promise hold up nobody: members that they get later may be late.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Traversal:
         if not self._told:
             self._told = True
             _LOG.warning(
-                "%s: more than %s members wait for pages with earlier ones; the first of them no longer do, and what comes before "
+                "%s: more than %s members wait for pages with earlier ones; the first of them no longer do, and members before "
                 "them may be late",
                 self._shown,
                 f"{MOST_WAITING:,}",
