@@ -679,6 +679,8 @@ class Engine:
         if self._pending.threads and self._pending.is_here():
             self._append(stream, texts, time, graph)
             return
+        if self._clocks.unseen:
+            self._begin_time()
         with self._turn:
             self._append(stream, texts, time, graph)
             if self._steps.busy or (self._waits() if self._batch is None else len(self._pushed) < self._batch):
@@ -762,6 +764,7 @@ class Engine:
         if self._unread.passes_over(stream, self._registry.streams.numbers, table):
             return
         self._flush()
+        self._begin_time()
         if scope is None and read_by is None and self._pushed_row(stream, table):
             return
         # Other threads can push while subscribers get the results of a small table, but not between the parts of a large one.
@@ -819,6 +822,7 @@ class Engine:
         if self._pending.is_here():
             raise called_by_subscriber("push_documents")
         found: list[Taken | CqelsError] = []
+        self._begin_time()
         with self._turn:
             self._check_room()
             wrong = self._evaluate()
@@ -912,6 +916,14 @@ class Engine:
             deliveries = self._pending.take()
         self._deliver(deliveries, wrong)
 
+    def _begin_time(self) -> None:
+        """Before elements are pushed: queries that follow the clock, and were registered just now, get the time.
+
+        Not at their registration, since the sources of a `run` that follows it may have elements of before.
+        """
+        if self._clocks.unseen and not self._clocks.left_to_run:
+            self._follow_clock()
+
     @undisturbed
     def _follow_clock(self, merged: TimeMerge | None = None) -> None:
         """Let event time go on with the clock; results that are due are delivered. `merged`: the sources that are read, if any."""
@@ -930,6 +942,7 @@ class Engine:
             self._inputs.followed(passed, behind)
             with self._steps:
                 self._runner.follow(passed, behind)
+            self._clocks.unseen = False
             if clock.jumps:
                 self._reports.clock_jumped(clock.jumps.pop())
             deliveries = self._pending.take()

@@ -72,6 +72,7 @@ class SourceRun:
         second = reader_ahead(list(sources.values()), threads, engine.dictionary, engine._reports.malformed)
         with ExitStack() as cleanup:
             cleanup.enter_context(engine._inputs.reading(sources))
+            cleanup.enter_context(engine._clocks.reading())
             merged = self._opened(second, cleanup)
             self._read(merged, second)
             if not self._options.more:

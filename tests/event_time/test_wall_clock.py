@@ -11,14 +11,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from cqels_py.engine import clocks
+from cqels_py.engine.documents import Document
 from cqels_py.engine.engine import Engine
 from cqels_py.errors import UsageError
 from cqels_py.event_time.wall_clock import SECOND, WallClock
 
 EX = "http://ex.org/"
+PROV = "http://www.w3.org/ns/prov#generatedAtTime"
+XSD = "http://www.w3.org/2001/XMLSchema#"
 PREFIX = f"PREFIX : <{EX}>\n"
 A, B = EX + "a", EX + "b"
 QUERIES = (
@@ -45,6 +49,10 @@ class SetClock:
 
     def passed(self) -> int:
         return self.time - self.delay
+
+    def hold(self, time: int | None = None) -> int:
+        self.time = max(self.time, time or 0)
+        return self.time
 
 
 class NoThread:
@@ -88,6 +96,10 @@ def test_it_is_as_if_each_instant_of_the_clock_were_promised(clock: SetClock, se
             engine.register(PREFIX + text, changelog="MATCH" not in text)
     found: list[list[list[Row]]] = [[[] for _ in texts] for _ in engines]
     ahead: list[tuple[int, str, str]] = []
+    # At the first push time is that of the clock.
+    engines[1].advance(clock.passed() - lateness)
+    for engine in engines:
+        push(engine, A, start, "x")
     for _ in range(150):
         if draw.randrange(3):
             at = clock.time - draw.choice((0, 0, 1, 2, 4, 7, -3))
@@ -114,6 +126,77 @@ def test_it_is_as_if_each_instant_of_the_clock_were_promised(clock: SetClock, se
     assert all(rows for rows in found[0][:3])
     assert engines[0].statistics.late == engines[1].statistics.late
     assert clock.time > start
+
+
+COUNT = PREFIX + "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 10us STEP 5us] { ?s :p ?o } }"
+
+
+def as_quads(at: int) -> bytes:
+    return (
+        f'<{EX}g> <{PROV}> "1970-01-01T00:00:00.{at:06}Z"^^<{XSD}dateTime> .\n<{EX}x> <{EX}p> "1" <{EX}g> .\n'.encode()
+    )
+
+
+def push_table(engine: Engine, at: int) -> None:
+    row = {"subject": [f"<{EX}x>"], "predicate": [f"<{EX}p>"], "object": ['"1"']}
+    engine.push_batch(A, pa.table({"time": pa.array([at], pa.int64()), **row}))
+
+
+@pytest.mark.parametrize(
+    "pushed",
+    [
+        lambda engine, at: push(engine, A, at, "x"),
+        push_table,
+        lambda engine, at: engine.push_document(A, Document(as_quads(at), "nq")),
+    ],
+)
+def test_the_time_of_a_query_has_begun_when_the_first_element_is_pushed(clock: SetClock, pushed: Any) -> None:
+    """No thread has looked at the clock, and a later query gets its time in the same way."""
+    engine = Engine(clock="wall", clock_delay=2, report=lambda _: None)
+    clock.time = 1_000
+    first = engine.register(COUNT)
+    pushed(engine, 997)
+    assert engine.statistics.late == 1
+    pushed(engine, 998)
+    assert engine.statistics.late == 1
+    clock.time = 2_000
+    engine.register(COUNT.replace(":a", ":b").replace(":p", ":q"), name="second")
+    push(engine, B, 1_997, "x")
+    assert engine.statistics.late == 2
+    clock.time = 2_008
+    engine._follow_clock()
+    counts = [(result.time, int(result.bindings["n"])) for result in first.results()]
+    assert counts == [(1_000, 1), (1_010, 0)]
+
+
+def test_elements_of_before_that_a_source_has_are_not_late(clock: SetClock, tmp_path: Path) -> None:
+    """A run follows the registration: its source has a backlog."""
+    engine = Engine(clock="wall", clock_delay=2)
+    query = engine.register(COUNT)
+    clock.time = 1_000
+    (tmp_path / "a.nq").write_bytes(as_quads(12))
+    engine.run({A: tmp_path / "a.nq"})
+    assert engine.statistics.late == 0
+    engine._follow_clock()
+    assert (15, 1) in [(result.time, int(result.bindings["n"])) for result in query.results()]
+
+
+def test_a_restart_makes_the_same_elements_late(clock: SetClock, tmp_path: Path) -> None:
+    clock.time = 1_000
+    engine = Engine(clock="wall", clock_delay=2, checkpoint=tmp_path, report=lambda _: None)
+    query = engine.register(COUNT, name="count")
+    for at in (997, 999, 1_009):
+        clock.time = max(clock.time, at)
+        push(engine, A, at, "x")
+    found = [(result.time, int(result.bindings["n"])) for result in query.results()]
+    assert found == [(1_000, 1)]
+    engine.close()
+    # Another time: the log says what it was.
+    clock.time = 0
+    again = Engine(clock="wall", clock_delay=2, checkpoint=tmp_path, report=lambda _: None)
+    assert (again.statistics.elements, again.statistics.late) == (3, 1)
+    assert [(result.time, int(result.bindings["n"])) for result in again.queries[0].results()] == found
+    again.close()
 
 
 def test_silence_is_told_before_any_element(clock: SetClock) -> None:
