@@ -2,8 +2,9 @@
 
     <number of the first>.ndjson    lines of JSON, each a result with its number, in order without gaps
 
-Files of full length are never changed; the oldest are removed when enough results are kept without them. A line that a process did
-not finish is cut, as the engine makes its result again. The last lines are in memory too, for those who follow.
+Files of full length are never changed; the oldest are removed when enough results are kept without them. The last lines are in
+memory too, for those who follow, and some of them there alone: they are written together, at the latest before a snapshot of the
+engine, which makes again the results that follow it. So a line that a process did not finish is cut.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ _FILES = 4
 """The files, about, over which a limit of bytes or age is spread."""
 _TAIL_BYTES = 1 << 18
 """Bytes of lines in memory, about."""
+_WRITTEN_TOGETHER = 1 << 16
+"""With so many bytes of lines that are in no file yet, they are written."""
+_WRITES = 4
+"""The writes, at least, of a file that a limit of bytes or age ends."""
 
 
 class NotKept(LookupError):
@@ -49,7 +54,10 @@ class ResultStore:
         self._begun: dict[int, float] = {}
         self._tail: list[bytes] = []
         self._tail_bytes = 0
-        self._unwritten: list[bytes] = []
+        self._added: list[bytes] = []
+        # The number of the last result that is in a file, and the bytes of those behind it that can be read.
+        self._written = self._unwritten_bytes = 0
+        self._written_at = 0.0
         self._unsynced = False
         self.failing = False
         """Could results not be written? They wait in memory for the next `flush`."""
@@ -60,46 +68,43 @@ class ResultStore:
     @property
     def first(self) -> int:
         """The number of the first result that is kept, or will be."""
-        return self._files[0] if self._files else self.last + 1
+        return self._files[0] if self._files else self._written + 1
 
     @property
     def next(self) -> int:
         """The number of the next result that is to be added."""
         with self._lock:
-            return self.last + len(self._unwritten) + 1
+            return self.last + len(self._added) + 1
 
     def begin_at(self, number: int) -> None:
         """The next result has this number, which is greater than `next`: those between were lost with their files."""
         with self._lock:
             for first in self._files:
                 durable_files.remove(self._path(first))
-            self._files, self._tail, self._tail_bytes, self.last = [], [], 0, number - 1
+            self._files, self._tail, self._tail_bytes, self._unwritten_bytes = [], [], 0, 0
+            self.last = self._written = number - 1
 
     def add(self, lines: Sequence[bytes]) -> None:
         """Add the next results, without newlines; they can be read after `flush`."""
         with self._lock:
-            self._unwritten += lines
+            self._added += lines
 
     def flush(self) -> None:
-        """Write the results that were added. StorageError: they are written by a later call."""
-        if not self._unwritten:
-            return
-        with self._lock:
-            try:
-                while self._unwritten:
-                    self._write_part()
-            except StorageError:
-                self.failing = True
-                raise
-            self.failing = False
-        for listener in self._listeners:
-            listener()
+        """The results that were added can be read. They are written where there are many: StorageError: by a later call."""
+        if self._added:
+            with self._lock:
+                added, self._added = self._added, []
+                self._remember(added)
+                self.last += len(added)
+            self.wake()
+        if self.failing or self._is_due():
+            with self._lock:
+                self._write_all()
 
     def sync(self) -> None:
         """Return when all results that can be read are durable. StorageError where that fails."""
         with self._lock:
-            if self._unwritten:
-                raise StorageError(f"the results of {self._folder.name} cannot be written")
+            self._write_all()
             if not self._unsynced or not self._files:
                 return
             try:
@@ -156,21 +161,38 @@ class ResultStore:
         # A text, as a path takes as long to make as a file to open.
         return f"{self._folder}{os.sep}{first:016}.ndjson"
 
+    def _is_due(self) -> bool:
+        """Are there enough results for a file? Limits of bytes and of age count those that are in files."""
+        keep, most = self.keep, _WRITTEN_TOGETHER
+        if keep.bytes is not None:
+            most = min(most, keep.bytes // _FILES // _WRITES)
+        old = keep.age is not None and time.time() - self._written_at >= keep.age / _FILES / _WRITES
+        return old or self._unwritten_bytes >= most
+
+    def _write_all(self) -> None:
+        self._written_at = time.time()
+        try:
+            while self._written < self.last:
+                self._write_part()
+        except StorageError:
+            self.failing = True
+            raise
+        self.failing = False
+
     def _write_part(self) -> None:
         """Write the results that belong into one file."""
         if not self._files or self._is_full():
             self._begin_file()
-        room = IN_A_FILE - (self.last - self._files[-1] + 1)
-        part = self._unwritten[:room]
+        room = IN_A_FILE - (self._written - self._files[-1] + 1)
+        start = len(self._tail) - (self.last - self._written)
+        part = self._tail[start : start + room]
         self._write(part)
-        # Others may have been added meanwhile.
-        del self._unwritten[: len(part)]
-        self._remember(part)
-        self.last += len(part)
+        self._written += len(part)
+        self._unwritten_bytes -= sum(map(len, part))
 
     def _is_full(self) -> bool:
         """Is it time for another file? With limits of bytes or age there are several, the oldest of which can be removed."""
-        count = self.last - self._files[-1] + 1
+        count = self._written - self._files[-1] + 1
         if count >= IN_A_FILE or count == 0 or (self.keep.bytes is None and self.keep.age is None):
             return count >= IN_A_FILE
         found = self._stat(self._files[-1])
@@ -182,7 +204,7 @@ class ResultStore:
         """Are the results without those of the oldest file enough?"""
         keep, oldest = self.keep, self._stat(self._files[0])
         assert keep.results is not None
-        if self.last - self._files[1] + 1 >= keep.results:
+        if self._written - self._files[1] + 1 >= keep.results:
             return True
         if keep.age is not None and time.time() - oldest.st_mtime > keep.age:
             return True
@@ -195,7 +217,7 @@ class ResultStore:
             raise StorageError(f"cannot read {self._path(first)}: {error.strerror}") from None
 
     def _begin_file(self) -> None:
-        first = self.last + 1
+        first = self._written + 1
         try:
             self._folder.mkdir(exist_ok=True)
             if self._files and self._unsynced:
@@ -232,16 +254,18 @@ class ResultStore:
         self._unsynced = True
 
     def _remember(self, lines: Sequence[bytes]) -> None:
-        # A new list, as readers may have slices of the former one.
-        self._tail += lines
-        self._tail_bytes += sum(map(len, lines))
+        """These lines are the last ones, and in no file."""
+        size = sum(map(len, lines))
         if self._tail_bytes > 2 * _TAIL_BYTES:
-            kept = 0
-            at = len(self._tail)
-            while at and kept < _TAIL_BYTES:
+            # A new list, as readers may have slices of the former one; with all that is in no file.
+            kept, at, unwritten = 0, len(self._tail), self.last - self._written
+            while at and (kept < _TAIL_BYTES or len(self._tail) - at < unwritten):
                 at -= 1
                 kept += len(self._tail[at])
             self._tail, self._tail_bytes = self._tail[at:], kept
+        self._tail += lines
+        self._tail_bytes += size
+        self._unwritten_bytes += size
 
     def _open(self) -> None:
         if not self._folder.is_dir():
@@ -256,6 +280,7 @@ class ResultStore:
             durable_files.cut(path, whole)
         lines = data[:whole].split(b"\n")
         lines.pop()
-        self.last = self._files[-1] + len(lines) - 1
+        self.last = self._written = self._files[-1] + len(lines) - 1
         self._remember(lines)
+        self._unwritten_bytes = 0
         self._unsynced = True

@@ -1,0 +1,121 @@
+"""The store of a query's results: what can be read, what is in files, and what is there after a kill."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cqels_py.checkpoints import durable_files
+from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.service import result_store
+from cqels_py.service.definitions import Keep, QueryDefinition, StreamDefinition
+from cqels_py.service.result_store import ResultStore
+from cqels_py.service.service import Pushed, Service
+from tests.service.support import EX, HOT, READINGS, reading
+
+ALL = Keep(results=1_000_000)
+
+
+def _line(number: int) -> bytes:
+    return b'{"number":%d,"x":"%b"}' % (number, b"x" * (number * 7919 % 90))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.one_of(st.integers(1, 60), st.sampled_from(["sync", "kill"])), max_size=25),
+    st.integers(1, 4000),
+    st.integers(1, 40),
+)
+def test_a_store_has_all_results_by_number_and_after_a_kill_those_of_files(
+    steps: list[int | str], together: int, in_a_file: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
+        patch.setattr(result_store, "_WRITTEN_TOGETHER", together)
+        patch.setattr(result_store, "_TAIL_BYTES", 500)
+        patch.setattr(result_store, "IN_A_FILE", in_a_file)
+        store, last, synced = ResultStore(Path(name) / "r", ALL), 0, 0
+        for step in steps:
+            if step == "sync":
+                store.sync()
+                synced = last
+            elif step == "kill":
+                store = ResultStore(Path(name) / "r", ALL)
+                assert synced <= store.last <= last
+                # The engine makes again those that follow.
+                last = store.last
+            else:
+                assert isinstance(step, int) and store.next == last + 1
+                store.add([_line(number) for number in range(last + 1, last + step + 1)])
+                assert store.last == last
+                store.flush()
+                last += step
+            assert store.last == last
+            for start in {1, (last + 1) // 2, last} - {0}:
+                found, number = list[bytes](), start
+                while lines := store.read(number, 7):
+                    found += lines
+                    number += len(lines)
+                assert found == [_line(number) for number in range(start, last + 1)]
+
+
+def test_results_that_cannot_be_written_can_be_read_and_are_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ResultStore(tmp_path / "r", ALL)
+    store.add([_line(1)])
+    store.flush()
+
+    def full(descriptor: int, data: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(durable_files, "append", full)
+        with pytest.raises(StorageError, match="No space"):
+            store.sync()
+        assert store.failing
+        store.add([_line(2)])
+        with pytest.raises(StorageError):
+            store.flush()
+    assert list(store.read(1, 9)) == [_line(1), _line(2)]
+    assert ResultStore(tmp_path / "r", ALL).last == 0
+    store.flush()
+    assert list(ResultStore(tmp_path / "r", ALL).read(1, 9)) == [_line(1), _line(2)]
+
+
+def test_results_that_were_read_come_again_with_their_numbers_after_a_kill(tmp_path: Path) -> None:
+    def lines(service: Service) -> dict[str, list[bytes]]:
+        return {name: list(query.store.read(1, 10_000)) for name, query in service.queries.items()}
+
+    def push(service: Service, first: int) -> None:
+        body = b"".join(reading(f"s{number}", 20 + number % 40) for number in range(first, first + 50))
+        service.push([Pushed.of(service.stream("readings"), body, "nt", None)])
+
+    service = Service(tmp_path / "data")
+    service.put_stream("readings", StreamDefinition.of({"iri": READINGS}))
+    for name, text in {
+        "hot": HOT,
+        "count": f"SELECT (COUNT(*) AS ?n) {{ STREAM <{READINGS}> [COUNT 30] {{ ?s <{EX}t> ?t }} }}",
+        "graph": f"CONSTRUCT {{ _:x <{EX}was> ?t }} {{ STREAM <{READINGS}> [COUNT 9] {{ ?s <{EX}t> ?t }} }}",
+    }.items():
+        service.put_query(name, QueryDefinition(text))
+    push(service, 0)
+    service.engine.checkpoint()
+    push(service, 50)
+    read = lines(service)
+    assert {name: len(each) for name, each in read.items()} == {"hot": 67, "count": 31, "graph": 100}
+    shutil.copytree(tmp_path / "data", tmp_path / "killed")
+    assert any(ResultStore(tmp_path / "killed/results" / name, ALL).last < len(each) for name, each in read.items())
+    again = Service(tmp_path / "killed")
+    assert lines(again) == read
+    for each in (service, again):
+        push(each, 100)
+    found, expected = lines(again), lines(service)
+    assert {name: len(each) for name, each in found.items()} == {name: len(each) for name, each in expected.items()}
+    for each in (service, again):
+        each.close()
