@@ -34,8 +34,8 @@ _MOST_BYTES, _MOST_TRIPLES = 1 << 12, 16
 """Of one element. Larger ones are left to the calls."""
 _MANY_STOPS, _FEW_STEPS, _REST = 16, 64, 1 << 12
 """A program that stops so often in so few steps rests for so many: going on after a stop takes longer than calls alone."""
-_TIMED, _ROUTED = 2, 3
-"""After so many rows the clock has taken in the element, and its triples are routed."""
+_ENCODED, _TIMED, _ROUTED = 1, 2, 3
+"""After so many rows the element's terms have ids, the clock has taken it in, and its triples are routed."""
 
 
 _NOTHING = empty_elements()
@@ -73,9 +73,12 @@ class StepProgram:
             self._matches, texts, none,
         )  # fmt: skip
         self._to_numbers, self._to_stream, self._to_texts = view_of(numbers), view_of(self._stream), view_of(texts)
+        self._to_columns = view_of(self._columns)
         self._status = np.zeros(1, np.int64)
         self._steps = self._stops = self._reached = self._rest = 0
         self._left = self._stands_for = FIRST_COMPILED
+        # Has `step` refused an element that `step_of` would refuse as well? It comes next.
+        self._refused = False
         self._make()
 
     def _make(self) -> None:
@@ -106,30 +109,57 @@ class StepProgram:
 
         `texts`: as of `formats.triples.triple_texts`; the scope of its blank nodes is `scope`.
         """
+        if not self._is_ready():
+            self._refused = True
+            return Outcome.REFUSED
+        lines, triples = b"\n".join(texts), len(texts) // 3
+        length = len(lines)
+        if not 0 < triples <= _MOST_TRIPLES or length > _MOST_BYTES or lines.count(b"\n") != len(texts) - 1:
+            return Outcome.REFUSED
+        self._to_texts[:length], to = lines, self._to_numbers
+        to[element.LENGTH], to[element.SCOPE] = length, scope
+        return self._run(0, stream, time, triples)
+
+    def step_of(self, batch: ElementBatch) -> Outcome:
+        """As `step`, for a batch of one element, which has ids. Streams have their numbers within the query."""
+        triples, refused = len(batch.subject), self._refused
+        self._refused = False
+        if refused or not self._is_ready() or not 0 < triples <= _MOST_TRIPLES:
+            return Outcome.REFUSED
+        if triples == 1:
+            to = self._to_columns
+            to[0], to[1], to[2] = batch.subject.item(0), batch.predicate.item(0), batch.object.item(0)
+        else:
+            columns = self._columns[: 3 * triples].reshape(3, triples)
+            columns[0], columns[1], columns[2] = batch.subject, batch.predicate, batch.object
+        return self._run(_ENCODED, batch.stream.item(0), batch.time.item(0), triples)
+
+    def _is_ready(self) -> bool:
+        """Is the next step to be tried? Not while the program rests, and some steps are measured, by calls."""
         self._steps += 1
         if self._rest:
             self._rest -= 1
-            return Outcome.REFUSED
+            return False
         self._left -= 1
         if not self._left:
             self._shared.steps.measure_next(self._stands_for)
             self._left = self._stands_for = COMPILED_ONE_IN
-            return Outcome.REFUSED
-        lines, triples, shared = b"\n".join(texts), len(texts) // 3, self._shared
-        length = len(lines)
-        if not 0 < triples <= _MOST_TRIPLES or length > _MOST_BYTES or lines.count(b"\n") != len(texts) - 1:
-            return Outcome.REFUSED
+            return False
+        return True
+
+    def _run(self, first: int, stream: int, time: int, triples: int) -> Outcome:
+        """Run the rows from `first` on."""
+        shared, dictionary = self._shared, self._dictionary
         if shared.router.table is not self._router_table:
             self.counts.settle()
             self._make()
-        dictionary = self._dictionary
         if dictionary.texts is not self._known:
             self._replace_terms()
-        self._to_texts[:length], self._to_stream[0], to = lines, stream, self._to_numbers
-        to[element.LENGTH], to[element.TRIPLES], to[element.SCOPE] = length, triples, scope
-        to[element.THROUGH], to[_TIME], to[_LAST] = shared.clock.told_before(time), time, triples
+        self._to_stream[0], to = stream, self._to_numbers
+        to[element.TRIPLES], to[element.THROUGH] = triples, shared.clock.told_before(time)
+        to[_TIME], to[_LAST] = time, triples
         with dictionary.lock:
-            row = driver.run(self._address, 0)
+            row = driver.run(self._address, first)
         if row == self._rows or self._made_room(row, triples, time):
             if self._output is None:
                 self._reached = self._rows
@@ -138,7 +168,10 @@ class StepProgram:
             return Outcome.COMPLETE
         if self._reached < self._scanned:
             self._note_stop()
-        return Outcome.REFUSED if self._reached < _TIMED else Outcome.STOPPED
+        if self._reached >= _TIMED:
+            return Outcome.STOPPED
+        self._refused = first < self._reached
+        return Outcome.REFUSED
 
     def _made_room(self, row: int, triples: int, time: int) -> bool:
         """Go on with a row that needs room or values. Is the program done then? Else it has stopped at `_reached`."""

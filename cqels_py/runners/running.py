@@ -8,18 +8,21 @@ from typing import Protocol
 import numpy as np
 
 from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.rearrange import slice_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.moving import Move
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.static_data import StaticData
-from cqels_py.dataflow.step_program import Outcome
+from cqels_py.dataflow.step_program import Outcome, StepProgram
 from cqels_py.errors import RunError
 from cqels_py.runners.chaining import last_time
 from cqels_py.runners.stream_views import NO_ARRIVALS, NOTHING, ElementTicks, StepElements, StreamView
 
 BEFORE_ALL = np.iinfo(np.int64).min
+_FEW = 4
+"""So many elements are taken in one by one where programs do it, as each step by calls takes longer, with however few elements."""
 
 
 class ResultReceiver(Protocol):
@@ -101,7 +104,7 @@ class RunningQuery:
         try:
             results = self.dataflow.process(routed)
         except MemoryError as error:
-            self._out_of_memory(error)
+            self.run_out_of_memory(error)
             return 0
         return self._deliver(results, view, routed.step.element_tick)
 
@@ -122,7 +125,7 @@ class RunningQuery:
                     if self._detached:
                         break
         except MemoryError as error:
-            self._out_of_memory(error)
+            self.run_out_of_memory(error)
         return count
 
     def deliver(self, results: ResultBatch) -> int:
@@ -131,7 +134,7 @@ class RunningQuery:
         self._receiver.deliver(results)
         return len(results.time)
 
-    def _out_of_memory(self, error: MemoryError) -> None:
+    def run_out_of_memory(self, error: MemoryError) -> None:
         """Detach the query, whose state is lost. Other queries continue, unless they read the operator that failed."""
         title = self.dataflow.plan.title
         failure = RunError(f"{title} has run out of memory, and gets no more results")
@@ -209,10 +212,23 @@ class QueriesOnScans:
         `stream`: the engine's number. `texts`, `scope`: see `StepProgram.step`. Returns the number of results; None if nothing has
         happened, as the element has to be pushed.
         """
-        number = self._numbers.get(stream)
-        if self._alone is None or number is None or (program := self._alone.dataflow.program) is None:
+        number, program = self._numbers.get(stream), self._program
+        if number is None or program is None:
             return None
-        outcome = program.step(number, time, texts, scope)
+        try:
+            return self._results_of(program, program.step(number, time, texts, scope))
+        except MemoryError as error:
+            return self._lost(error)
+
+    @property
+    def _program(self) -> StepProgram | None:
+        """That of the only query."""
+        alone = self._alone
+        return None if alone is None or alone.is_detached else alone.dataflow.program
+
+    def _results_of(self, program: StepProgram, outcome: Outcome) -> int | None:
+        """Complete the step of a program, and deliver its results; None if nothing has happened."""
+        assert self._alone is not None
         if outcome is Outcome.COMPLETE:
             results = program.results()
             return 0 if results is None else self._alone.deliver(results)
@@ -220,6 +236,12 @@ class QueriesOnScans:
             return None
         batch, routed = program.resume()
         return self._process(routed, StreamView(batch, batch))
+
+    def _lost(self, error: MemoryError) -> int:
+        """The only query has lost its state."""
+        assert self._alone is not None
+        self._alone.run_out_of_memory(error)
+        return 0
 
     def advance(self, elements: StepElements, time: int, *, begin: bool = False) -> int:
         """No element before `time` (microseconds) will come after these; returns the number of results.
@@ -250,7 +272,28 @@ class QueriesOnScans:
 
     def _take(self, elements: StepElements) -> int:
         view = elements.view(self._streams)
-        return self._process(self._shared_scans.step(view.batch), view) if len(view.batch.time) else 0
+        batch = view.batch
+        count = len(batch.time)
+        if not count:
+            return 0
+        if count <= _FEW and batch.graph is None and batch.counted is None and self._program is not None:
+            if count == 1:
+                return self._take_one(view)
+            parts = [slice_elements(batch, at, at + 1) for at in range(count)]
+            return sum([self._take_one(StreamView(part, part)) for part in parts])
+        return self._process(self._shared_scans.step(batch), view)
+
+    def _take_one(self, view: StreamView) -> int:
+        """Take in an element of the only query's streams, as one call if that is possible."""
+        program = self._program
+        if program is not None:
+            try:
+                results = self._results_of(program, program.step_of(view.batch))
+            except MemoryError as error:
+                return self._lost(error)
+            if results is not None:
+                return results
+        return self._process(self._shared_scans.step(view.batch), view)
 
     def _advance(self, elements: StepElements, time: int, *, begin: bool = False) -> int:
         routed = self._shared_scans.advance(time, begin=begin)

@@ -10,8 +10,7 @@ import pytest
 from rdflib import Literal, URIRef
 
 import cqels_py as cqels
-from cqels_py.dataflow import step_program
-from cqels_py.dataflow.step_program import Outcome, StepProgram
+from cqels_py.dataflow.step_program import Outcome
 from cqels_py.dictionary import Dictionary
 from cqels_py.runners import local
 from tests.oracle.naive import Element
@@ -25,25 +24,6 @@ MODES = ("calls", "program")
 
 Pushed = tuple[str, list[tuple[str, str, str]], int]
 Run = Callable[[str, Sequence[Pushed]], list[Any]]
-
-
-@pytest.fixture
-def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
-    """What has become of each step that a program was asked for."""
-    found: list[Outcome] = []
-    step = StepProgram.step
-
-    def noted(program: StepProgram, *arguments: Any) -> Outcome:
-        found.append(step(program, *arguments))
-        return found[-1]
-
-    monkeypatch.setattr(StepProgram, "step", noted)
-    return found
-
-
-@pytest.fixture
-def in_mode(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    return lambda mode: monkeypatch.setenv(step_program.CALLS, mode)
 
 
 def readings(count: int, seed: int = 1, stream: str = "a", jump: int = 0) -> Iterator[Pushed]:
