@@ -51,9 +51,18 @@ class QuerySyntaxError(QueryError):
 
 
 class UnsupportedQuery(QueryError):
-    """The query is well-formed, but cannot be evaluated exactly; the message names the construct."""
+    """The query is well-formed, but cannot be evaluated exactly; the message names the construct.
+
+    `function`: the IRI of a function that is not known, if that is the reason.
+    """
 
     code = "CQ-UNSUPPORTED"
+    function: str | None = None
+
+    def calling(self, function: str) -> UnsupportedQuery:
+        """The same error, with the unknown function that the query calls."""
+        self.function = function
+        return self
 
 
 class DataError(CqelsError):

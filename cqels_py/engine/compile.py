@@ -16,6 +16,7 @@ from cqels_py.analysis.memory import MemoryVerdict, growing_events, memory_verdi
 from cqels_py.engine.services import TIMEOUT, Ask, answer_services
 from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.parser import parse
+from cqels_py.parser.calls import place_of_call
 from cqels_py.parser.source import Source
 from cqels_py.plan.nodes import Plan
 from cqels_py.planner import CHOICES, RULES, plan_query, rewrite_plan
@@ -127,13 +128,23 @@ def compile_query(
     findings = [finding for analysis in ANALYSES for finding in analysis(asked)]
     # First of all rewrites: it makes unions of triple patterns, into which windows and filters are then pushed.
     entailed = asked if ontology is None else entail(asked, ontology, Source(text, source).place)
-    rewritten = rewrite(entailed, left_out)
-    plan = rewrite_plan(plan_query(rewritten, left_out), left_out)
+    plan = _planned(entailed, left_out, text, source)
     plan = replace(plan, warnings=(*findings, *plan.warnings))
     if guarantee:
         plan = replace(plan, root=with_guarantee(plan.root))
     explained = isinstance(query, CompiledQuery) and query.explained
     return CompiledQuery(text, asked, plan, ontology, left_out, guarantee, explained)
+
+
+def _planned(asked: ContinuousQuery, left_out: frozenset[str], text: str, source: str | None) -> Plan:
+    """The plan, rewritten. UnsupportedQuery, with a place in the text where the planner's error names a function."""
+    try:
+        return rewrite_plan(plan_query(rewrite(asked, left_out), left_out), left_out)
+    except UnsupportedQuery as error:
+        if error.function is None or error.place is not None:
+            raise
+        place = place_of_call(text, source, error.function)
+        raise UnsupportedQuery(error.message, place).calling(error.function) from None
 
 
 def _parsed(text: str, source: str | None, rules: RuleSet | None) -> ContinuousQuery:

@@ -45,7 +45,7 @@ def read_services(
                 "variable: name it, as in SERVICE <http://example.org/sparql> { … }",
                 endpoint.start,
             )
-        end = _closing(tokens, place + 1)
+        end = closing(tokens, place + 1)
         if endpoint.kind not in (Kind.IRI, Kind.NAME) or not opening.is_mark("{") or end is None:
             continue
         marker = _marker(source.text, len(found) + 1)
@@ -54,7 +54,8 @@ def read_services(
     return found, edits
 
 
-def _closing(tokens: Sequence[Token], opening: int) -> int | None:
+def closing(tokens: Sequence[Token], opening: int) -> int | None:
+    """The position of the brace that closes the one at `opening`."""
     depth = 0
     for at in range(opening, len(tokens)):
         depth += tokens[at].is_mark("{") - tokens[at].is_mark("}")

@@ -97,9 +97,9 @@ def _check_call(name: str, count: int) -> None:
             "GROUP BY, filter or join reads the value; DISTINCT, ORDER BY and LIMIT then belong in a sub-select below it"
         )
     if name not in ARITIES:
-        if name.startswith(_XSD):
-            raise UnsupportedQuery(f"unknown function {name}: the casts are xsd:{', xsd:'.join(_CASTS)}")
-        raise UnsupportedQuery(f"unknown function {name}: {instead_of(re.split('[#/]', name)[-1])}")
+        is_cast = name.startswith(_XSD)
+        hint = f"the casts are xsd:{', xsd:'.join(_CASTS)}" if is_cast else instead_of(re.split("[#/]", name)[-1])
+        raise UnsupportedQuery(f"unknown function {name}: {hint}").calling(name)
     least, most = ARITIES[name]
     if count < least or (most is not None and count > most):
         expected = f"{least}" if least == most else f"{least} to {most}" if most else f"at least {least}"
