@@ -40,6 +40,7 @@ from cqels_py.runners.spark.reaching import StateFolder
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import check_names, columns_of
 from cqels_py.runners.spark.stage import BEGINNING, Job
+from cqels_py.runners.spark.watermarks import IDLE, Waiting
 from cqels_py.runners.statistics import Statistics
 from cqels_py.sources.messages import FORMATS
 from cqels_py.sources.static import StaticSource, load_static_data, ontology_of
@@ -53,8 +54,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("cqels_py.spark")
 _HEAVY = "heavy values"
+_WATERMARKS = "watermarks"
 _NOT_NOTED = Noted()
-_FORMAT = 31
+_FORMAT = 32
 """Raised when the form of the state changes: an older one is then refused."""
 
 
@@ -70,6 +72,9 @@ def continuous(
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
     lateness: int = 0,
+    lateness_of: Mapping[str, int] | None = None,
+    partition: str | Mapping[str, str] | None = None,
+    idle: int | None = None,
     clock: str = "events",
     clock_delay: int = 200_000,
     entailment: str | None = None,
@@ -84,22 +89,25 @@ def continuous(
     `frames`: for each stream's IRI rows of `time` (timestamp, integer microseconds or ISO 8601), `subject`, `predicate`, `object`
     (N-Triples syntax) and perhaps `graph`; rows of one task with the same time and graph, one after another, are an element, and an
     element lies in one micro-batch. Within a micro-batch elements are taken in the order of their times. Streams have one event
-    time: if a micro-batch covers more hours of one stream than of another, elements of the latter are late. The results of an
-    element come when a later one, and one `lateness` later, has been seen. A sink has to evaluate all rows of each micro-batch.
-    `state`: a folder of this query alone, that all workers reach by the same path or by its URI (s3a:, gs:, abfss:, hdfs:, file:),
-    kept beside the checkpoint: a query that is restarted continues from there, with the same text, static data, partitions and
-    lateness. `partitions`: parts of the state, if the query can be partitioned (`stages` and `cqels explain --runner spark` show by
-    which variables). `tasks`: how many work on them, if they are fewer; it may change whenever the query is started. `heavy`:
-    values that are in very many triples, as {"sensor": ["<http://ex.org/s1>"]}; each gets as many more parts, which divide it by
-    the other variables, in as many tasks. `lateness`: microseconds that elements may be late; later ones are dropped, counted
-    (`statistics`) and logged. `clock` "wall": time also goes on without elements, `clock_delay` and `lateness` (microseconds)
-    behind the clock, once a second; the streams then have no backlog, as its elements would be late. `entailment` "rdfs": the query
-    also sees triples inferred from the classes and properties of the static default graph. `on_error` "skip": a row with an invalid
-    term is left out, counted and logged; "stop": it stops the query. The scope of a blank node's label is its element, unless
-    `document` names another scope (one name, or names by stream): with the same name a label is one node in all frames,
-    micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name contexts. `metrics`: the name of
-    the counts in Spark's progress of each micro-batch (`counts_in`); two `continuous` in one streaming query need different ones,
-    None: there are none.
+    time: if a micro-batch covers more hours of one stream than of another, elements of the latter are late, unless `idle` lets them
+    wait for each other. A sink has to evaluate all rows of each micro-batch. `state`: a folder of this query alone, that all
+    workers reach by the same path or by its URI (s3a:, gs:, abfss:, hdfs:, file:), kept beside the checkpoint: a query that is
+    restarted continues from there, with the same text, static data, partitions and lateness. `partitions`: parts of the state, if
+    the query can be partitioned (`stages` and `cqels explain --runner spark` show by which variables). `tasks`: how many work on
+    them, if they are fewer; it may change whenever the query is started. `heavy`: values that are in very many triples, as
+    {"sensor": ["<http://ex.org/s1>"]}; each gets as many more parts, which divide it by the other variables, in as many tasks.
+    `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged; `lateness_of`:
+    that of streams by IRI, where it is another one. `idle`: streams wait for each other, but not for those that have been silent
+    for so many microseconds when Spark plans a micro-batch; None: they do not wait. `partition`: the column with the partition of a
+    row (one name, or names by stream), as that of Kafka's source; the partitions of a stream wait for each other like streams, with
+    an `idle` of 30 seconds if none is given. `clock` "wall": time also goes on without elements, `clock_delay` and `lateness`
+    (microseconds) behind the clock, once a second; the streams then have no backlog, as its elements would be late. `entailment`
+    "rdfs": the query also sees triples inferred from the classes and properties of the static default graph. `on_error` "skip": a
+    row with an invalid term is left out, counted and logged; "stop": it stops the query. The scope of a blank node's label is its
+    element, unless `document` names another scope (one name, or names by stream): with the same name a label is one node in all
+    frames, micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name contexts. `metrics`: the
+    name of the counts in Spark's progress of each micro-batch (`counts_in`); two `continuous` in one streaming query need different
+    ones, None: there are none.
     """
     from cqels_py.runners.spark.pipeline import check_frames, session_of, transform
 
@@ -113,7 +121,9 @@ def continuous(
         raise UsageError(f"tasks is 1 or more, not {tasks!r}")
     job, plan = prepare(
         query,
-        check=lambda plan: check_frames(numbered(frames, plan), plan.time_predicates),
+        check=lambda plan: check_frames(
+            numbered(frames, plan), plan.time_predicates, columns_of_partitions(partition, plan.streams)
+        ),
         state=state,
         partitions=partitions,
         heavy=heavy,
@@ -121,6 +131,9 @@ def continuous(
         static_graphs=static_graphs,
         changelog=changelog,
         lateness=lateness,
+        lateness_of=lateness_of,
+        partition=partition,
+        idle=idle,
         entailment=entailment,
         on_error=on_error,
         session=session_of(frames),
@@ -129,7 +142,7 @@ def continuous(
     )
     for warning in plan.warnings:
         _LOG.warning("%s", warning)
-    delay = clock_delay + lateness if clock == "wall" else None
+    delay = clock_delay + (max(job.waiting.lateness) if job.waiting else 0) if clock == "wall" else None
     if tasks is None and job.parts[0] > partitions:
         # Each task gets one part of each heavy value.
         tasks = partitions
@@ -145,6 +158,7 @@ def parse(
     time_predicate: str | None = None,
     arrival: str | None = None,
     topic: str | None = None,
+    partition: str | None = None,
     contexts: Mapping[str, Any] | None = None,
     on_error: str = "skip",
 ) -> Parsed:
@@ -154,7 +168,8 @@ def parse(
     each named graph in it. `format`: "nq", "nt", "trig", "ttl", "jsonld", or "auto": JSON-LD if it begins with a brace or a
     bracket, else N-Quads. `map`: how a JSON object becomes an element (a file or `Mapping.of(text)`), as with `engine.run`; a
     variable ?topic is the text in the column `topic`. An element's time is the value of its `time_predicate` (prov:generatedAtTime
-    if there is none), or the map's ?time, and otherwise that of the column `arrival`, such as "timestamp". `rejects` has the
+    if there is none), or the map's ?time, and otherwise that of the column `arrival`, such as "timestamp". `partition`: the column
+    with the partition of a message; the triples then have a column "partition", for that option of `continuous`. `rejects` has the
     columns of the frame for messages that are malformed, and the `error`; with `on_error="stop"` they stop the query.
     """
     from cqels_py.runners.spark.messages import MessageParsing, parsed
@@ -170,6 +185,7 @@ def parse(
         time_predicate=time_predicate,
         arrival=arrival,
         origin=topic,
+        partition=partition,
         contexts=read_contexts(contexts),
         stop=on_error == "stop",
     )
@@ -187,6 +203,9 @@ def migrate(
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
     lateness: int = 0,
+    lateness_of: Mapping[str, int] | None = None,
+    partition: str | Mapping[str, str] | None = None,
+    idle: int | None = None,
     entailment: str | None = None,
     document: str | Mapping[str, str] | None = None,
     contexts: Mapping[str, Any] | None = None,
@@ -207,6 +226,9 @@ def migrate(
         "static_graphs": static_graphs,
         "changelog": changelog,
         "lateness": lateness,
+        "lateness_of": lateness_of,
+        "partition": partition,
+        "idle": idle,
         "entailment": entailment,
         "document": document,
         "contexts": contexts,
@@ -313,13 +335,49 @@ def documents_of(document: str | Mapping[str, str] | None, streams: tuple[str, .
     """For each stream the scope of its blank nodes, None: its elements have their own. UsageError for an invalid name."""
     if document is None or isinstance(document, str):
         return (None if document is None else scope_of_document(document),) * len(streams)
-    names = by_iri(document, "document", "name")
-    for iri in names:
+    names = _by_stream(document, "document", "name", streams)
+    return tuple(scope_of_document(names[iri]) if iri in names else None for iri in streams)
+
+
+def columns_of_partitions(
+    partition: str | Mapping[str, str] | None, streams: tuple[str, ...]
+) -> tuple[str | None, ...]:
+    """For each stream the column of its frame with the partitions of rows, None: it has one. UsageError for an unknown stream."""
+    if partition is None or isinstance(partition, str):
+        return (partition,) * len(streams)
+    names = _by_stream(partition, "partition", "column", streams)
+    return tuple(names.get(iri) for iri in streams)
+
+
+def waiting_of(
+    plan: Plan,
+    lateness: int,
+    lateness_of: Mapping[str, int] | None = None,
+    partition: str | Mapping[str, str] | None = None,
+    idle: int | None = None,
+) -> Waiting | None:
+    """How elements wait for each other; None: they do not. UsageError for options that are none."""
+    late = _by_stream(lateness_of or {}, "lateness_of", "microseconds", plan.streams)
+    for iri, each in late.items():
+        _check_lateness(each, f"lateness_of <{iri}>")
+    if idle is not None and (not _is_number(idle) or not 0 < idle < FAR):
+        raise UsageError(f"idle is microseconds, more than 0 and less than {FAR}, not {idle!r}")
+    columns = columns_of_partitions(partition, plan.streams)
+    if idle is None and any(columns):
+        idle = IDLE
+    each_of = tuple(late.get(iri, lateness) for iri in plan.streams)
+    return Waiting(each_of, idle, columns) if any(each_of) or idle is not None else None
+
+
+def _by_stream(given: object, name: str, of: str, streams: tuple[str, ...]) -> dict[str, Any]:
+    """A mapping by streams that the query reads."""
+    found = by_iri(given, name, of)
+    for iri in found:
         if iri not in streams:
             raise UsageError(
-                f"document names the stream <{iri}>, which the query does not read; it reads {_listed(streams)}"
+                f"{name} names the stream <{iri}>, which the query does not read; it reads {_listed(streams)}"
             )
-    return tuple(scope_of_document(names[iri]) if iri in names else None for iri in streams)
+    return found
 
 
 def prepare(
@@ -334,6 +392,9 @@ def prepare(
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
     lateness: int = 0,
+    lateness_of: Mapping[str, int] | None = None,
+    partition: str | Mapping[str, str] | None = None,
+    idle: int | None = None,
     entailment: str | None = None,
     on_error: str = "stop",
     service_timeout: float = TIMEOUT,
@@ -363,6 +424,9 @@ def prepare(
         static_graphs=static_graphs,
         changelog=changelog,
         lateness=lateness,
+        lateness_of=lateness_of,
+        partition=partition,
+        idle=idle,
         entailment=entailment,
         on_error=on_error,
         service_timeout=service_timeout,
@@ -392,6 +456,7 @@ class _Prepared:
     columns: tuple[str, ...]
     template: tuple[TemplateTriple, ...]
     lateness: int
+    waiting: Waiting | None
     documents: tuple[int | None, ...]
     skip_malformed: bool
     in_order: bool
@@ -405,18 +470,19 @@ class _Prepared:
         plan, (first, *later) = self.plan, self.stages
         routing = routing_of(plan, first, self.dictionary)
         own_elements = not self.in_order and keeps_to_own_elements(plan, self.stages)
-        exchanges = tuple(map(_exchange, later))
+        exchanges, waiting = tuple(map(_exchange, later)), self.waiting
         blueprint = Blueprint(
             plan=plan,
             stages=self.stages,
             exchanges=exchanges,
             columns=self.columns,
             template=self.template,
-            lateness=self.lateness,
+            lateness=0 if waiting is not None else self.lateness,
             report=report_for(plan, logged(_LOG)),
             in_order=self.in_order,
             split=claimed.split,
             own_ticks=own_elements or plan.rules is not None,
+            waiting=waiting,
         )
         return Job(
             folder=location.text,
@@ -433,6 +499,7 @@ class _Prepared:
             run=claimed.run,
             documents=self.documents,
             graphs=plan.graphs,
+            waiting=waiting,
         )
 
 
@@ -448,6 +515,9 @@ def _prepared(
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
     lateness: int = 0,
+    lateness_of: Mapping[str, int] | None = None,
+    partition: str | Mapping[str, str] | None = None,
+    idle: int | None = None,
     entailment: str | None = None,
     on_error: str = "stop",
     service_timeout: float = TIMEOUT,
@@ -458,8 +528,7 @@ def _prepared(
 ) -> _Prepared:
     """Compile a query and read its static data: see `prepare`."""
     _check_partitions(partitions)
-    if not _is_number(lateness) or not 0 <= lateness < FAR:
-        raise UsageError(f"lateness is 0 or more microseconds, and less than {FAR}, not {lateness!r}")
+    _check_lateness(lateness, "lateness")
     if on_error not in ("stop", "skip"):
         raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
     check_entailment(entailment)
@@ -469,6 +538,7 @@ def _prepared(
     if check is not None:
         check(compiled.plan)
     documents = documents_of(document, compiled.plan.streams)
+    waiting = None if in_order else waiting_of(compiled.plan, lateness, lateness_of, partition, idle)
     dictionary = Dictionary(strict=True)
     data = load_static_data(compiled.plan, static, static_graphs, dictionary, supplied)
     if entailment is not None:
@@ -491,9 +561,21 @@ def _prepared(
         "partitions": " ".join(str(stage.parts) for stage in planned),
         "lateness": lateness,
         "document": " ".join(map(str, documents)),
+        _WATERMARKS: "" if waiting is None else waiting.text(),
     }
     return _Prepared(
-        plan, planned, about, data, dictionary, columns, template, lateness, documents, on_error == "skip", in_order
+        plan,
+        planned,
+        about,
+        data,
+        dictionary,
+        columns,
+        template,
+        lateness,
+        waiting,
+        documents,
+        on_error == "skip",
+        in_order,
     )
 
 
@@ -505,6 +587,11 @@ def _noted(state: StateFolder) -> Noted:
 def _check_partitions(partitions: int) -> None:
     if not _is_number(partitions) or partitions < 1:
         raise UsageError(f"partitions is 1 or more, not {partitions!r}")
+
+
+def _check_lateness(lateness: object, name: str) -> None:
+    if not isinstance(lateness, int) or not _is_number(lateness) or not 0 <= lateness < FAR:
+        raise UsageError(f"{name} is 0 or more microseconds, and less than {FAR}, not {lateness!r}")
 
 
 def _is_number(value: object) -> bool:

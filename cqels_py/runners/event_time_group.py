@@ -269,14 +269,15 @@ class EventTimeGroup:
 
     # --- time -----------------------------------------------------------------------------------------------------
 
-    def advance(self, time: int) -> None:
-        """No element before `time` will come: mappings that expire before it do so now."""
+    def advance(self, time: int, *, begin: bool = True) -> None:
+        """No element before `time` will come: mappings that expire before it do so now. `begin`: the time of queries that have had
+        no element begins there."""
         self.process_waiting()
         self._watermark.advance(time)
         self._process(self._complete(None))
         for instant in () if self._spans is None else self._spans.advances(self._watermark.time):
             self._advance_to(instant)
-        self._advance_to(self._watermark.time, begin=True)
+        self._advance_to(self._watermark.time, begin=begin)
 
     def hold(self, frontiers: Frontiers) -> None:
         """The streams whose sources are read have all their elements before these instants; later ones wait for each other.

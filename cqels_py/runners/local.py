@@ -331,10 +331,10 @@ class LocalRunner(Runner):
         for group in self._groups:
             group.process_waiting()
 
-    def advance(self, time: int) -> None:
+    def advance(self, time: int, *, begin: bool = True) -> None:
         """No element before `time` will come: mappings that expire before it do so now.
 
-        Queries that have had no element are evaluated at that instant: their windows are empty.
+        `begin`: queries that have had no element are evaluated at that instant: their windows are empty.
         """
         if self._guard is not None:
             self._guard.advance(time)
@@ -342,7 +342,7 @@ class LocalRunner(Runner):
         if self.joining is not None:
             self.joining.note(lambda group: group.advance(time))
         for group in self._groups:
-            group.advance(time)
+            group.advance(time, begin=begin)
         self._release_terms()
 
     @property

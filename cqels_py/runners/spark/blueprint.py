@@ -25,6 +25,7 @@ from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.layout import conditions_of
 from cqels_py.runners.spark.own_rows import OwnRows
 from cqels_py.runners.spark.parts import Handover, LaterState, PartState, ReadingState, Rendered
+from cqels_py.runners.spark.watermarks import Waiting, Watermarks
 from cqels_py.runners.statistics import Counters
 
 _TERMS, _STATIC = "terms", "static"
@@ -33,7 +34,8 @@ _TERMS, _STATIC = "terms", "static"
 @dataclass(frozen=True, slots=True)
 class Blueprint:
     """The stages of a plan. `report`: gets reports of its dataflows. `split`: parts may hold rows of others (migration.py), whose
-    results they leave out. `own_ticks`: the parts of the first stage have different ticks. The others: see `Job`."""
+    results they leave out. `own_ticks`: the parts of the first stage have different ticks. `lateness`: microseconds for which the
+    local runner waits, if elements do not wait before it. The others: see `Job`."""
 
     plan: Plan
     stages: tuple[PlannedStage, ...]
@@ -45,6 +47,7 @@ class Blueprint:
     in_order: bool
     split: bool = False
     own_ticks: bool = False
+    waiting: Waiting | None = None
 
     def packed(self) -> bytes:
         """For the tasks, which unpack it only where a state has to be made."""
@@ -85,7 +88,11 @@ class Blueprint:
         if runner is None:
             return LaterState(dictionary, dataflow, results, self.exchanges[number - 1].width, counted)
         runner.queries = [RunningQuery(dataflow, list(range(len(self.plan.streams))), results)]
-        return ReadingState(dictionary, runner, results)
+        if self.waiting is None:
+            return ReadingState(dictionary, runner, results)
+        watermarks = Watermarks(self.waiting)
+        dictionary.hold(watermarks.live_ids)
+        return ReadingState(dictionary, runner, results, watermarks=watermarks)
 
 
 @cache

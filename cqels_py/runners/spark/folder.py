@@ -41,6 +41,7 @@ _ANOTHER = {
     "static data": "other static data",
     "partitions": "another number of partitions",
     "heavy values": "other heavy values",
+    "watermarks": "another lateness_of, partition or idle",
     "format": "another version of cqels_py, whose format differs",
 }
 _RESCALED = "; cqels_py.spark.migrate splits a state into more parts, and tasks= runs it in fewer tasks"

@@ -20,6 +20,8 @@ from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.contexts import Contexts
 from cqels_py.formats.rendering import render_terms
 from cqels_py.mappings.context import RowMap
+from cqels_py.runners.spark.pipeline import number_of_partition
+from cqels_py.runners.spark.stage import PARTITION
 from cqels_py.sources.live import MessageColumns
 from cqels_py.sources.messages import MessageDecoder, MessageFormat
 from cqels_py.sources.protocol import Opening
@@ -28,14 +30,15 @@ _TRIPLES = pa.schema(
     [("time", pa.int64()), *((name, pa.string()) for name in ("graph", "subject", "predicate", "object", "element"))]
 )
 _TRIPLE_COLUMNS = "time long, graph string, subject string, predicate string, object string, element string"
-_BODY, _ORIGIN, _ARRIVED, _ERROR = "_body", "_origin", "_arrived", "error"
+_BODY, _ORIGIN, _ARRIVED, _NUMBER, _ERROR = "_body", "_origin", "_arrived", "_number", "error"
 _EMPTY = "the message is empty"
 
 
 @dataclass(frozen=True, slots=True)
 class MessageParsing:
     """How messages become elements. `format`: None: found by the first byte. `arrival`: the column with the time of messages that
-    have none; `origin`: that with the ?topic of a map."""
+    have none; `origin`: that with the ?topic of a map; `partition`: that with its partition, whose number the triples
+    have then."""
 
     column: str
     format: str | None = None
@@ -45,6 +48,7 @@ class MessageParsing:
     origin: str | None = None
     contexts: Contexts | None = None
     stop: bool = False
+    partition: str | None = None
 
 
 class Parsed(NamedTuple):
@@ -63,8 +67,11 @@ def parsed(frame: DataFrame, how: MessageParsing) -> Parsed:
         _or(how.origin, lambda name: F.col(name).cast("string"), F.lit("")).alias(_ORIGIN),
         _or(how.arrival, F.unix_micros, F.lit(0)).cast("long").alias(_ARRIVED),
     )
+    number = [] if how.partition is None else [number_of_partition(frame, how.partition).alias(_NUMBER)]
     return Parsed(
-        rows.select(_BODY, _ORIGIN, _ARRIVED).mapInArrow(partial(triples_of, how), _TRIPLE_COLUMNS),
+        rows.select(_BODY, _ORIGIN, _ARRIVED, *number).mapInArrow(
+            partial(triples_of, how), ", ".join([_TRIPLE_COLUMNS, *(f"{PARTITION} long" for _ in number)])
+        ),
         rows.mapInArrow(partial(rejects_of, how), StructType([*frame.schema.fields]).add(_ERROR, "string")),
     )
 
@@ -74,7 +81,7 @@ def _or(name: str | None, made: Callable[[str], Column], otherwise: Column) -> C
 
 
 def _check(frame: DataFrame, how: MessageParsing) -> None:
-    for name in (how.column, how.arrival, how.origin):
+    for name in (how.column, how.arrival, how.origin, how.partition):
         if name is not None and name not in frame.columns:
             raise UsageError(f"the data frame has no column {name!r}; it has {', '.join(frame.columns)}")
     if not isinstance(frame.schema[how.column].dataType, BinaryType | StringType):
@@ -88,9 +95,9 @@ def _check(frame: DataFrame, how: MessageParsing) -> None:
 
 
 def triples_of(how: MessageParsing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The triples of messages (columns _body, _origin, _arrived). `element` is another one from each element to the next."""
+    """The triples of messages (columns _body, _origin, _arrived, maybe _number). `element` changes from one element to the next."""
     made = 0
-    for rows in batches:
+    for number, rows in _by_partition(batches):
         errors: dict[int, str] = {}
         dictionary = Dictionary()
         elements = _elements(how, rows, dictionary, errors)
@@ -98,8 +105,21 @@ def triples_of(how: MessageParsing, batches: Iterable[pa.RecordBatch]) -> Iterat
             place, error = min(errors.items())
             shown = rows.column(_ORIGIN)[place].as_py()
             raise DataError(f"message {place + 1} of the task's rows{f' of {shown}' if shown else ''}: {error}")
-        yield _rows(elements, dictionary, made)
+        found = _rows(elements, dictionary, made)
+        if number is not None:
+            found = found.append_column(PARTITION, pa.array(np.full(len(found), number)))
+        yield found
         made += len(elements)
+
+
+def _by_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int | None, pa.RecordBatch]]:
+    """The rows, apart by the numbers of their partitions if they have any. A task of Kafka's source reads one."""
+    for rows in batches:
+        if _NUMBER not in rows.schema.names:
+            yield None, rows
+            continue
+        for number in pc.unique(rows.column(_NUMBER)).to_pylist():
+            yield number, rows.filter(pc.equal(rows.column(_NUMBER), number))
 
 
 def rejects_of(how: MessageParsing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

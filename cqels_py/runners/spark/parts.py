@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol, cast
 import numpy as np
 import pyarrow as pa
 
-from cqels_py.batches.elements import Ids
+from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.checkpoints.state_file import State
 from cqels_py.dataflow import Dataflow
@@ -22,11 +22,13 @@ from cqels_py.runners.spark.exchange import Changes, Exchange, received, sent
 from cqels_py.runners.spark.own_rows import OwnRows
 from cqels_py.runners.spark.routing import PartitionSlice, combine
 from cqels_py.runners.spark.rows import solution_rows, triple_rows
+from cqels_py.runners.spark.watermarks import BEFORE_ALL, Watermarks
 from cqels_py.runners.statistics import Counters, Statistics
 from cqels_py.state.named_values import NamedValues, restore, values_of
 
 _COLLECT_FROM = 100_000
 _TERMS, _PART, _OTHERS, _DATAFLOW, _RUNNER = "terms", "part", "others", "dataflow/", "runner/"
+_WATERMARKS = "watermarks"
 ROUTED = pa.schema([("part", pa.int32()), ("task", pa.int32()), ("data", pa.binary())])
 """Rows for the partitions of a stage, from a task of the one before."""
 
@@ -189,11 +191,11 @@ class Others:
         runner.counters.late += len(together) - len(in_time)
         self.waiting = np.concatenate([self.waiting, in_time])
 
-    def follow(self, runner: LocalRunner, *, final: bool) -> None:
-        """The runner has got the partition's elements: others up to its time are complete, and at the end all are."""
+    def follow(self, runner: LocalRunner, before: int, *, final: bool) -> None:
+        """The runner has got the partition's elements: others before this instant are complete, and at the end all are."""
         if not len(self.waiting):
             return
-        complete = self.waiting <= runner.accepts_from
+        complete = self.waiting < before
         if final:
             complete[:] = True
         if complete.any():
@@ -203,7 +205,10 @@ class Others:
 
 @dataclass
 class ReadingState:
-    """A partition of the stage that reads the streams: a local runner with the one query, and its dictionary."""
+    """A partition of the stage that reads the streams: a local runner with the one query, and its dictionary.
+
+    `watermarks`: what elements wait for; None: they do not.
+    """
 
     dictionary: Dictionary
     runner: LocalRunner
@@ -211,6 +216,7 @@ class ReadingState:
     needed: int = 0
     skipped: int = 0
     others: Others = field(default_factory=Others)
+    watermarks: Watermarks | None = None
 
     @property
     def rows(self) -> int:
@@ -221,16 +227,31 @@ class ReadingState:
         self.needed += sum(slice_.needed for slice_ in parts)
         self.skipped += sum(slice_.skipped for slice_ in parts)
         self.others.arrive([each.others for each in parts if each.others is not None], self.runner)
-        self.runner.push(combine(parts, self.dictionary, in_order=in_order))
-        self.others.follow(self.runner, final=final)
-        told = [slice_.until for slice_ in parts if slice_.until is not None]
-        if told:
+        until = max((slice_.until for slice_ in parts if slice_.until is not None), default=None)
+        elements = combine(parts, self.dictionary, in_order=in_order)
+        if self.watermarks is None:
+            self.runner.push(elements)
+            self.others.follow(self.runner, self.runner.accepts_from + 1, final=final)
+        else:
+            self.watermarks.move([each.reached for each in parts if each.reached is not None], until, final=final)
+            self._push_complete(elements, self.watermarks, final=final)
+            self.others.follow(self.runner, self.watermarks.time, final=final)
+        if until is not None:
             # A step of its own: results are ordered by it.
             self.results.next_step()
-            self.runner.advance(max(told))
+            self.runner.advance(until)
         if final:
             self.results.next_step()
             self.runner.finish()
+
+    def _push_complete(self, arrived: ElementBatch, watermarks: Watermarks, *, final: bool) -> None:
+        """The runner gets the elements before the watermark, and goes on to that; all others are counted as they arrive."""
+        complete, counters = watermarks.complete(arrived), self.runner.counters
+        counters.elements += len(arrived) - len(complete)
+        counters.triples += arrived.triples - complete.triples
+        self.runner.push(complete)
+        if watermarks.time > BEFORE_ALL and not final:
+            self.runner.advance(watermarks.time, begin=False)
 
     @property
     def statistics(self) -> Statistics:
@@ -254,6 +275,7 @@ class ReadingState:
             _TERMS: dictionary_state(self.dictionary),
             _PART: part,
             _OTHERS: values_of(self.others),
+            **({} if self.watermarks is None else {_WATERMARKS: self.watermarks.state()}),
             **_within(_RUNNER, self.runner.state()),
             **_within(_DATAFLOW, self._dataflow.state()),
         }
@@ -264,6 +286,8 @@ class ReadingState:
         self.results.delivered = cast(int, part["delivered"])
         self.results.left_out = cast(int, part.get("left_out", 0))
         restore(self.others, state[_OTHERS])
+        if self.watermarks is not None:
+            self.watermarks.restore(dict(state[_WATERMARKS]))
         self.runner.restore(_below(_RUNNER, state))
         self.runner.end_restore()
         self._dataflow.restore(_below(_DATAFLOW, state))

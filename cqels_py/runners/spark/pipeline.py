@@ -18,7 +18,8 @@ from cqels_py.runners.spark import stage
 from cqels_py.runners.spark.hot import HotFolders, folder_of_host
 from cqels_py.runners.spark.metrics import BatchCounts, observed, received_counts, rows_of_counts, sent_counts
 from cqels_py.runners.spark.rows import TICK
-from cqels_py.runners.spark.stage import Job
+from cqels_py.runners.spark.stage import PARTITION, PLANNED, Job
+from cqels_py.runners.spark.watermarks import Waiting
 
 Frame: TypeAlias = DataFrame
 
@@ -53,7 +54,7 @@ def transform(
 
     parts = [_rows(job, frame, number) for number, frame in sorted(frames.items())]
     if clock_delay is not None:
-        parts.append(_clock(next(iter(frames.values())), clock_delay))
+        parts.append(_clock(job, next(iter(frames.values())), clock_delay))
     rows = reduce(lambda one, other: one.unionByName(other), parts)
     return answers(job, rows.mapInArrow(route, ROUTED), batch, final=final, metrics=metrics)
 
@@ -97,14 +98,28 @@ def session_of(frames: Mapping[str, Frame]) -> SparkSession | None:
     return next((frame.sparkSession for frame in frames.values() if isinstance(frame, DataFrame)), None)
 
 
-def check_frames(frames: Mapping[int, Frame], time_predicates: Sequence[str | None]) -> None:
-    """UsageError for a frame that is not streaming, or lacks a required column."""
+def check_frames(
+    frames: Mapping[int, Frame], time_predicates: Sequence[str | None], partitions: Sequence[str | None]
+) -> None:
+    """UsageError for a frame that is not streaming, or lacks a required column.
+
+    `partitions`: by stream the column with the partitions.
+    """
     for stream, frame in frames.items():
         if not isinstance(getattr(frame, "isStreaming", None), bool):
             raise UsageError(f"a stream is a data frame of Spark, not {type(frame).__name__}")
         if not frame.isStreaming:
             raise UsageError("a continuous query needs streaming data frames: read them with spark.readStream")
         _check_columns(frame, inside=time_predicates[stream] is not None)
+        name = partitions[stream]
+        if name is not None and name not in frame.columns:
+            raise UsageError(
+                f"partition names the column {name!r}, which the data frame does not have; it has {_listed(frame)}"
+            )
+
+
+def _listed(frame: Frame) -> str:
+    return ", ".join(frame.columns)
 
 
 def _check_columns(frame: Frame, *, inside: bool) -> None:
@@ -115,7 +130,7 @@ def _check_columns(frame: Frame, *, inside: bool) -> None:
         may = "" if inside else " and may have graph"
         raise UsageError(
             f"the stream's data frame has no column {missing[0]!r}: it needs {needed} (terms in N-Triples syntax){may}; it "
-            f"has {', '.join(frame.columns)}"
+            f"has {_listed(frame)}"
         )
     if not inside and isinstance(kind := frame.schema["time"].dataType, FloatType | DoubleType):
         type_ = kind.simpleString()
@@ -130,15 +145,41 @@ def _rows(job: Job, frame: Frame, stream: int) -> Frame:
     name = _ELEMENT if _ELEMENT in frame.columns and not (job.graphs and job.graphs[stream]) else "graph"
     graph = F.coalesce(F.col(name), F.lit("")) if name in frame.columns else F.lit("")
     time = F.lit(None).cast("bigint") if inside else _time(frame)
-    return frame.select(F.lit(stream).alias("stream"), time.alias("time"), graph.alias("graph"), *_TERMS)
+    more = _watermark_columns(job, None if job.waiting is None else _partition(job.waiting, frame, stream))
+    return frame.select(F.lit(stream).alias("stream"), time.alias("time"), graph.alias("graph"), *_TERMS, *more)
 
 
-def _clock(frame: Frame, delay: int) -> Frame:
+def _partition(waiting: Waiting, frame: Frame, stream: int) -> Column | None:
+    """The number of a row's partition; None: there is one."""
+    name = waiting.columns[stream] if waiting.columns else None
+    if name is None:
+        return None
+    return number_of_partition(frame, name)
+
+
+def number_of_partition(frame: Frame, name: str) -> Column:
+    """A number of the value in the column of partitions."""
+    is_number = isinstance(frame.schema[name].dataType, IntegralType)
+    return F.coalesce(F.col(name).cast("bigint"), F.lit(-1)) if is_number else F.xxhash64(name)
+
+
+def _watermark_columns(job: Job, partition: Column | None) -> list[Column]:
+    """The columns by which streams and partitions wait for each other."""
+    if job.waiting is None or job.waiting.idle is None:
+        return []
+    # Spark writes this time into its log: a repeated micro-batch has the same.
+    planned = F.unix_micros(F.current_timestamp())
+    number = F.lit(0).cast("bigint") if partition is None else partition
+    return [number.alias(PARTITION), planned.alias(PLANNED)]
+
+
+def _clock(job: Job, frame: Frame, delay: int) -> Frame:
     """A row a second with its time, so that time goes on without elements. Spark gives the same rows to a repeated micro-batch."""
     seconds = frame.sparkSession.readStream.format("rate").option("rowsPerSecond", 1).load()
     time = F.unix_micros("timestamp") - delay
     nothing = [F.lit(None).cast("string").alias(name) for name in ("graph", *_TERMS)]
-    return seconds.select(F.lit(stage.CLOCK).alias("stream"), time.alias("time"), *nothing)
+    more = _watermark_columns(job, None)
+    return seconds.select(F.lit(stage.CLOCK).alias("stream"), time.alias("time"), *nothing, *more)
 
 
 def _time(frame: Frame) -> Column:

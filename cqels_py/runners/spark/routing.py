@@ -30,10 +30,11 @@ from cqels_py.errors import RunError
 from cqels_py.plan.nodes import GRAPH, PatternText, Plan, is_variable
 from cqels_py.plan.traverse import scans_of, states_of
 from cqels_py.runners.spark.packing import packed, unpacked
-from cqels_py.state.named_values import Array
+from cqels_py.runners.spark.watermarks import LatestTimes
+from cqels_py.state.named_values import Array, Plain
 from cqels_py.terms.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 
-_OTHERS = "others"
+_OTHERS, _REACHED = "others", "reached"
 EVERYWHERE = 0
 """The partition of all triples when the state cannot be divided."""
 
@@ -155,6 +156,7 @@ class PartitionSlice:
     `needed`: triples that any partition gets, each once; `skipped`: malformed rows. Both are counted in one of the
     partitions, as are `others`, the times (n) of elements that it does not get. `until`: by the clock no element before this instant
     will come; None: the clock says nothing.
+    `reached`: how far the task's elements go, where elements wait for others.
     """
 
     elements: ElementBatch
@@ -165,6 +167,7 @@ class PartitionSlice:
     skipped: int = 0
     others: Ids | None = None
     until: int | None = None
+    reached: LatestTimes | None = None
 
     def pack(self) -> bytes:
         elements: dict[str, Array | None] = {
@@ -175,21 +178,31 @@ class PartitionSlice:
             "texts": self.texts,
             "offsets": self.offsets,
             _OTHERS: self.others,
+            _REACHED: None if self.reached is None else self.reached.arrays(),
         }
-        return packed({**elements, **terms}, {"needed": self.needed, "skipped": self.skipped, "until": self.until})
+        plain: dict[str, Plain] = {"needed": self.needed, "skipped": self.skipped, "until": self.until}
+        if self.reached is not None:
+            plain["now"] = self.reached.now
+        return packed({**elements, **terms}, plain)
 
     @staticmethod
     def unpack(data: bytes) -> PartitionSlice:
         arrays, counts = unpacked(data)
-        others = arrays.pop(_OTHERS, None)
+        others, columns, now = arrays.pop(_OTHERS, None), arrays.pop(_REACHED, None), counts.pop("now", None)
+        reached = None if columns is None else LatestTimes.from_arrays(columns, now)
         ids, texts, offsets = (arrays.pop(name) for name in ("ids", "texts", "offsets"))
-        return PartitionSlice(ElementBatch(**arrays), ids, texts, offsets, **counts, others=others)
+        return PartitionSlice(ElementBatch(**arrays), ids, texts, offsets, **counts, others=others, reached=reached)
 
 
 def slices(
-    batch: ElementBatch, routing: Routing, dictionary: Dictionary, skipped: int = 0, until: int | None = None
+    batch: ElementBatch,
+    routing: Routing,
+    dictionary: Dictionary,
+    skipped: int = 0,
+    until: int | None = None,
+    reached: LatestTimes | None = None,
 ) -> list[PartitionSlice]:
-    """The input of each partition. `skipped`: malformed rows that were left out; `until`: see `PartitionSlice`."""
+    """The input of each partition. `skipped`: malformed rows that were left out; the others: see `PartitionSlice`."""
     rows, owners = routing.owners(batch)
     element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
     cuts = np.searchsorted(owners, np.arange(routing.parts + 1))
@@ -203,7 +216,7 @@ def slices(
     if choice is not None:
         others = np.delete(batch.time, choice.elements(element[rows[: cuts[1]]]))
     found[0] = replace(found[0], needed=int(np.count_nonzero(needed)), skipped=skipped, others=others)
-    return found if until is None else [replace(each, until=until) for each in found]
+    return [replace(each, until=until, reached=reached) for each in found]
 
 
 def texts_of(ids: Ids, dictionary: Dictionary) -> tuple[Ids, npt.NDArray[np.uint8], Ids]:

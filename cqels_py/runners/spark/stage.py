@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,6 +29,7 @@ from cqels_py.runners.spark.metrics import BatchCounts, counted
 from cqels_py.runners.spark.packing import packed_list, unpacked_list
 from cqels_py.runners.spark.parts import PartState, routed_rows
 from cqels_py.runners.spark.routing import Routing, slices
+from cqels_py.runners.spark.watermarks import LatestTimes, Waiting
 
 _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
 """Scopes of blank nodes are made of batch, task, and row of a task, so that those of different elements differ."""
@@ -46,7 +49,8 @@ class Job:
     arrival, not by their times, and results include the order of their ticks: for a single reader of all streams.
     `skip_malformed`: rows with malformed terms are left out and counted. `run`: how many times a driver has opened the
     state, this one included. `folder`: a path or a URI; `blueprint`: packed, from which states are made. `tasks`: the most of a
-    stage, each of which evaluates several parts where there are more; None: one a part.
+    stage, each of which evaluates several parts where there are more; None: one a part. `waiting`: how elements wait for others,
+    None: they do not.
     """
 
     folder: str
@@ -64,6 +68,7 @@ class Job:
     documents: tuple[int | None, ...] = ()
     graphs: tuple[bool, ...] = ()
     tasks: int | None = None
+    waiting: Waiting | None = None
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -81,11 +86,13 @@ def route(
     scope = (batch % (1 << _BATCH_BITS) << _TASK_BITS | task % (1 << _TASK_BITS)) << _ROW_BITS
     dictionary = Dictionary(strict=True)
     skipped: list[DataError] = []
-    rows, until = _without_clock(batches)
-    elements = concatenate_elements(list(_elements(job, rows, dictionary, scope, skipped, integers)))
+    rows, until, now = _without_clock(batches)
+    latest: dict[tuple[int, int], int] = {}
+    elements = concatenate_elements(list(_elements(job, rows, dictionary, scope, skipped, integers, latest)))
+    reached = None if job.waiting is None else LatestTimes.of(latest, now)
     if skipped:
         _LOG.warning("micro-batch %d: %d malformed rows skipped, the first: %s", batch, len(skipped), skipped[0])
-    yield routed(job, elements, dictionary, task, len(skipped), until)
+    yield routed(job, elements, dictionary, task, len(skipped), until, reached)
 
 
 def routed(
@@ -95,27 +102,34 @@ def routed(
     task: int,
     skipped: int = 0,
     until: int | None = None,
+    reached: LatestTimes | None = None,
 ) -> pa.RecordBatch:
     """A row for each partition, with its input from the elements. `skipped`: malformed rows that were left out; `until`: by the
-    clock no element before this instant will come."""
-    return routed_rows(task, [each.pack() for each in slices(elements, job.routing, dictionary, skipped, until)])
+    clock no element before this instant will come; `reached`: how far the elements go."""
+    found = slices(elements, job.routing, dictionary, skipped, until, reached)
+    return routed_rows(task, [each.pack() for each in found])
 
 
 CLOCK = -1
 """The stream of rows that only have the time of a clock."""
+PARTITION, PLANNED = "partition", "planned"
+"""Where streams wait for each other, the columns with the partition of a row, and when Spark planned the micro-batch."""
 
 
-def _without_clock(batches: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], int | None]:
-    """The rows of streams, and the last time of the clock."""
+def _without_clock(batches: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], int | None, int | None]:
+    """The rows of streams, the last time of the clock, and when Spark planned the micro-batch."""
     rows: list[pa.RecordBatch] = []
     told: list[int] = []
+    now: int | None = None
     for batch in batches:
+        if batch.num_rows and PLANNED in batch.schema.names:
+            now = int(batch.column(PLANNED)[0].as_py())
         is_clock = pc.equal(batch.column("stream"), CLOCK)
         if batch.num_rows and pc.any(is_clock).as_py():
             told.append(int(pc.max(batch.filter(is_clock).column("time").cast(pa.int64())).as_py()))
             batch = batch.filter(pc.invert(is_clock))
         rows.append(batch)
-    return rows, max(told, default=None)
+    return rows, max(told, default=None), now
 
 
 def _elements(
@@ -125,32 +139,49 @@ def _elements(
     scope: int,
     skipped: list[DataError],
     integers: frozenset[int],
+    latest: dict[tuple[int, int], int],
 ) -> Iterator[ElementBatch]:
+    """`latest`: gets the latest times by stream and partition."""
     rows = [batch for batch in batches if batch.num_rows]
     if not rows:
         return
     table = pa.Table.from_batches(rows)
     for stream in sorted(table.column("stream").unique().to_pylist()):
         predicate = job.time_predicates[stream]
-        mine = table.filter(pc.equal(table.column("stream"), stream)).drop_columns(
-            ["stream"] if predicate is None else ["stream", "time"]
-        )
+        mine = table.filter(pc.equal(table.column("stream"), stream))
+        unused = ["stream", *([] if predicate is None else ["time"])]
+        unused += [name for name in (PARTITION, PLANNED) if name in mine.column_names]
         malformed = skipped.append if job.skip_malformed else None
         where = f"<{job.streams[stream]}>, row"
         document = job.documents[stream] if job.documents else None
-        yield from elements_from_arrow(
-            mine,
-            dictionary,
-            stream,
-            predicate,
-            malformed,
-            scope=scope if document is None else document,
-            where=where,
-            per_element=document is None,
-            graphs=bool(job.graphs) and job.graphs[stream],
-            on_questionable_time=partial(_ask, job, stream) if stream in integers else None,
-        )
-        scope += len(mine)
+        for partition, places in _partitions(mine):
+            part = (mine if places is None else mine.take(places)).drop_columns(unused)
+            for elements in elements_from_arrow(
+                part,
+                dictionary,
+                stream,
+                predicate,
+                malformed,
+                scope=scope if document is None else document,
+                where=where,
+                per_element=document is None,
+                graphs=bool(job.graphs) and job.graphs[stream],
+                numbers=None if places is None else places + 1,
+                on_questionable_time=partial(_ask, job, stream) if stream in integers else None,
+            ):
+                if job.waiting is not None and len(elements):
+                    last = int(elements.time.max())
+                    latest[stream, partition] = max(latest.get((stream, partition), last), last)
+                yield elements
+            scope += len(part)
+
+
+def _partitions(rows: pa.Table) -> Iterator[tuple[int, npt.NDArray[np.int64] | None]]:
+    """The partitions of a stream's rows, each with the places of its own; None: all of them."""
+    numbers = rows.column(PARTITION).to_numpy() if PARTITION in rows.column_names else np.zeros(1, np.int64)
+    found = np.unique(numbers).tolist()
+    for number in found:
+        yield number, None if len(found) == 1 else np.flatnonzero(numbers == number)
 
 
 _ASKED: set[tuple[str, int]] = set()

@@ -109,6 +109,17 @@ def test_a_map_with_the_times_of_arrival() -> None:
     assert list(rejects(how, *values[:2], b"[]", *values[2:])) == [2]
 
 
+def test_the_partition_of_a_message() -> None:
+    """Each is parsed by itself, as its elements are in its own order; malformed messages are in none."""
+    how = messages.MessageParsing("value", map=Mapping.of(MAP), arrival="timestamp", partition="partition")
+    values = [json.dumps({"sensor": f"s{n}", "value": n, "room": "r"}).encode() for n in range(5)]
+    rows = as_rows(*values[:2], b"[]", *values[2:]).append_column("_number", pa.array([4, 7, 7, 4, 7, 7]))
+    found = [row for each in messages.triples_of(how, [rows]) for row in each.to_pylist()]
+    told = [(row["time"], row["partition"]) for row in found if row["predicate"] == f"<{EX}value>"]
+    assert told == [(1000, 4), (1003, 4), (1001, 7), (1004, 7), (1005, 7)]
+    assert len({row["element"] for row in found}) == 5
+
+
 def test_nothing() -> None:
     how = messages.MessageParsing("value")
     assert triples(how) == []
@@ -124,7 +135,10 @@ def test_a_streaming_frame_of_kafkas_columns(spark: SparkSession, tmp_path: Path
     pq.write_table(kafka(*values), tmp_path / "in" / "one.parquet")
     still = spark.read.parquet(str(tmp_path / "in"))
     frame = spark.readStream.schema(still.schema).parquet(str(tmp_path / "in"))
-    found, wrong = cqels_py.spark.parse(frame, map=Mapping.of(MAP), arrival="timestamp", topic="topic")
+    found, wrong = cqels_py.spark.parse(
+        frame, map=Mapping.of(MAP), arrival="timestamp", topic="topic", partition="partition"
+    )
+    assert found.columns[-1] == "partition"
     text = f"""PREFIX : <{EX}> SELECT ?s (COUNT(*) AS ?n) (MAX(?v) AS ?last)
     WHERE {{ STREAM :readings [ALL] {{ ?s :value ?v }} }} GROUP BY ?s"""
     answers = cqels_py.spark.continuous({f"{EX}readings": found}, text, state=tmp_path / "state", changelog=True)
@@ -153,6 +167,7 @@ def check_mistakes(frame: DataFrame) -> None:
     for options, message in (
         ({"column": "body"}, "no column 'body'"),
         ({"column": "offset"}, "the column offset is of type bigint"),
+        ({"partition": "shard"}, "no column 'shard'"),
         ({"arrival": "offset"}, "times of messages are timestamps"),
         ({"format": "csv"}, "format is one of auto, nq"),
         ({"on_error": "ask"}, "on_error is"),
