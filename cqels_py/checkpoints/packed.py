@@ -25,11 +25,15 @@ Number = TypeVar("Number", np.int32, np.uint32, np.int64)
 
 _TERMS = struct.Struct("<QQ")
 _ELEMENTS = struct.Struct("<QQB")
+_ONE = struct.Struct("<QQBqiiQQ")
+"""What stands before the positions of a single element's terms."""
 _GRAPH, _COUNTED = 1, 2
 _FEW = 64
 """So many ids are told apart faster by Python than by a kernel with its tables."""
 _RECENT = 1 << 13
 """Ids among which repetitions are found: a table that a processor's cache holds."""
+_MOST_KNOWN, _MOST_BYTES = 1 << 12, 1 << 20
+"""Terms of single elements whose texts are remembered, and the bytes of these, but for those of the last element."""
 _AT_LEAST = 1 << 12
 """Bytes of texts for which there is room at once."""
 _BLANK = len("_:b")
@@ -47,9 +51,19 @@ class Packing:
         self._ids = self._different = self._found = np.empty(0, np.int64)
         self._positions, self._lengths = np.empty(0, np.int32), np.empty(0, np.uint32)
         self._texts = np.empty(_AT_LEAST, np.uint8)
+        self._known: object = None
+        self._text_of: dict[int, bytes] = {}
+        self._bytes = 0
 
     def elements(self, batch: ElementBatch) -> list[Block]:
         """Elements with their terms, as consecutive blocks. Streams are written by their numbers."""
+        if (
+            len(batch.time) == 1
+            and batch.graph is None
+            and batch.counted is None
+            and 0 < 3 * len(batch.subject) <= _FEW
+        ):
+            return self._of_one(batch)
         columns = [batch.subject, batch.predicate, batch.object, *([] if batch.graph is None else [batch.graph])]
         flags = _GRAPH * (batch.graph is not None) + _COUNTED * (batch.counted is not None)
         count = len(columns) * len(batch.subject)
@@ -63,6 +77,36 @@ class Packing:
             b"" if batch.counted is None else _bytes(batch.counted.astype(np.int32)),
             *self._terms(ids),
         ]
+
+    def _of_one(self, batch: ElementBatch) -> list[Block]:
+        """An element without a graph: terms that recur from element to element are known."""
+        full = len(self._text_of) > _MOST_KNOWN or self._bytes > _MOST_BYTES
+        if full or self._dictionary.texts is not self._known:
+            # Ids may be those of other terms now.
+            self._known, self._text_of, self._bytes = self._dictionary.texts, {}, 0
+        ids = [*batch.subject.tolist(), *batch.predicate.tolist(), *batch.object.tolist()]
+        known, numbers = self._text_of, dict.fromkeys(ids)
+        if unknown := [each for each in numbers if each not in known]:
+            self._learn(unknown)
+        texts = [known[each] for each in numbers]
+        for number, each in enumerate(numbers):
+            numbers[each] = number
+        count, different = len(ids), len(texts)
+        return [
+            _ONE.pack(1, count // 3, 0, batch.time.item(0), batch.stream.item(0), count // 3, count, different),
+            struct.pack(f"<{count + different}i", *[numbers[each] for each in ids], *map(len, texts)),
+            *texts,
+        ]
+
+    def _learn(self, ids: list[int]) -> None:
+        """Find the texts of terms."""
+        self._make_room(len(ids))
+        texts = bytes(self._write(np.array(ids, np.int64)))
+        self._bytes += len(texts)
+        at = 0
+        for each, length in zip(ids, self._lengths[: len(ids)].tolist(), strict=True):
+            self._text_of[each] = texts[at : at + length]
+            at += length
 
     def terms(self, ids: Ids) -> list[Block]:
         """The terms of ids (n), as consecutive blocks; 0 is unbound."""

@@ -227,7 +227,7 @@ class EventTimeGroup:
 
     def push_one(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> bool:
         """Take in an element as one call; see `QueriesOnScans.push_one`. False: nothing has happened, and it has to be admitted."""
-        if self._alone is None or self._early.elements is not None or not self._watermark.is_complete_at(time):
+        if self._alone is None or self._early or not self._watermark.is_complete_at(time):
             return False
         results = self._alone.push_one(stream, time, texts, scope)
         if results is None:
@@ -245,9 +245,7 @@ class EventTimeGroup:
 
     def can_wait(self, stream: int, time: int) -> bool:
         """May an element wait for the boundary of a window whose terms are not known yet?"""
-        return (
-            self._early.elements is None and self._waiting.takes(stream, time) and self._watermark.is_complete_at(time)
-        )
+        return not self._early and self._waiting.takes(stream, time) and self._watermark.is_complete_at(time)
 
     def move_to(self, time: int) -> None:
         """Move the watermark to an element that `can_wait`."""
@@ -299,12 +297,12 @@ class EventTimeGroup:
     @property
     def early(self) -> int:
         """How many elements wait for the watermark."""
-        return 0 if self._early.elements is None else len(self._early.elements)
+        return len(self._early)
 
     def _readmit(self) -> None:
         """Of the elements that wait, those whose time has come move the watermark now."""
-        if self._early.elements is not None:
-            self._watermark.admit(self._early.elements.time)
+        if self._early:
+            self._watermark.admit(self._early.times)
 
     def follow(self, time: int) -> None:
         """No element before `time` is still on its way, but by their lateness: results that are due by then are told."""
@@ -319,14 +317,14 @@ class EventTimeGroup:
 
     def is_due(self, time: int, now: int) -> bool:
         """May `follow` change more than the watermark, where it is `now` by the clock?"""
-        latest = time if self._early.elements is None else now
+        latest = now if self._early else time
         return self.is_waiting or self._next_due() <= max(latest - self._lateness, self._watermark.time)
 
     def _next_due(self) -> int:
         """The first instant at which something changes without another element."""
         found = [queries.next_instant for queries in self._on_scans]
-        if self._early.elements is not None:
-            found.append(int(self._early.elements.time.min()))
+        if self._early:
+            found.append(int(self._early.times.min()))
         return min(found)
 
     def complete(self) -> None:
@@ -412,6 +410,12 @@ class EventTimeGroup:
 
     def _complete(self, batch: ElementBatch | None) -> ElementBatch | None:
         """The elements up to the watermark, in order of time; the others wait."""
+        if batch is not None and len(batch.time) == 1 and not self._order:
+            if not self._early and batch.time.item(0) <= self._watermark.time:
+                return batch
+            if self._early.add_one(batch):
+                taken = self._early.take_through(self._watermark.time)
+                return concatenate_elements(taken) if taken else None
         together = self._early.with_others(batch)
         if together is None:
             return None
@@ -444,14 +448,13 @@ class EventTimeGroup:
 
     def live_ids(self) -> Iterator[Ids]:
         """Ids of the elements that wait."""
-        if self._early.elements is not None:
-            yield from self._early.elements.live_ids()
+        yield from self._early.live_ids()
         yield from self._waiting.live_ids()
 
     def state(self) -> NamedValues:
         """The streams, the watermark, and the elements that wait, for the watermark or a boundary. Arrays are no copies."""
-        early = [] if self._early.elements is None else [self._early.elements]
-        waiting = concatenate_elements([*self._waiting.batches, *early])
+        early = self._early.elements
+        waiting = concatenate_elements([*self._waiting.batches, *([] if early is None else [early])])
         columns = ((each.name, getattr(waiting, each.name)) for each in fields(waiting))
         return {
             "streams": [*sorted(self.streams)],

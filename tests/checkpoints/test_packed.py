@@ -47,3 +47,28 @@ def test_elements(size: int, *, more: bool) -> None:
         else:
             assert other.dtype == one.dtype
             assert other.tolist() == one.tolist()
+
+
+def test_single_elements_are_packed_as_others_are() -> None:
+    rng = np.random.default_rng(5)
+    before, after = Dictionary(), Dictionary()
+    packing = Packing(before)
+    for number in range(300):
+        # Now and then terms are released, or texts are longer than all that is remembered.
+        texts = [*TEXTS[:-1], f'"{number}"', f"<http://ex.org/{number % 7}>", f'"{number}{"x" * 400_000}"'][
+            : None if number % 50 == 3 else -1
+        ]
+        known = before.encode(texts, scopes=np.full(len(texts), number))
+        triples = int(rng.integers(1, 12))
+        ids = rng.choice(known, (3, triples))
+        batch = ElementBatch(
+            np.array([number - 7]), np.array([number % 3], np.int32), np.array([0, triples]), ids[0], ids[1], ids[2]
+        )
+        blocks = [bytes(block) for block in packing.elements(batch)]
+        columns = np.concatenate([ids[0], ids[1], ids[2]])
+        assert b"".join(blocks).endswith(b"".join(map(bytes, pack_terms(columns, before))))
+        found = unpack_elements(memoryview(b"".join(blocks)), after)
+        assert (found.time.item(), found.stream.item(), found.first.tolist()) == (number - 7, number % 3, [0, triples])
+        assert np.array_equal(np.stack([found.subject, found.predicate, found.object]), ids)
+        if number % 20 == 19:
+            before.collect([])

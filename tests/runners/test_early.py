@@ -1,55 +1,71 @@
-"""Elements that wait for the watermark: none is lost or changed, and their arrays do not shrink."""
+"""Elements that wait for the watermark: those that are complete come as if all that came before were sorted by time."""
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
+import pytest
 
 from cqels_py.batches.elements import ElementBatch
-from cqels_py.runners.early import EarlyElements
+from cqels_py.dataflow.shared_scans import SharedScansPool
+from cqels_py.runners import early
+from cqels_py.runners.event_time_group import EventTimeGroup
+from cqels_py.runners.statistics import Counters
+
+LATENESS = 50
+Row = tuple[int, int, int]
+"""An element's time, the number of its triples, and its own number."""
 
 
-def elements(*numbers: int, graph: bool = False) -> ElementBatch:
-    ids = np.array(numbers, np.int64)
-    first = np.arange(len(ids) + 1, dtype=np.int64)
-    return ElementBatch(
-        ids, np.zeros(len(ids), np.int32), first, ids + 100, ids + 200, ids + 300, ids + 400 if graph else None
-    )
+def batch_of(rows: list[Row]) -> ElementBatch:
+    """Elements whose triples have their numbers; columns are parts of larger arrays now and then."""
+    times, sizes, numbers = np.array(rows, np.int64).reshape(-1, 3).T
+    ids = np.repeat(numbers, sizes)
+    if numbers.item(0) % 5 == 0:
+        ids = np.concatenate([ids, np.zeros(10_000, np.int64)])[: len(ids)]
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    return ElementBatch(times.copy(), np.zeros(len(rows), np.int32), first, ids, ids, ids)
 
 
-def terms(batch: ElementBatch | None) -> list[tuple[int, ...]]:
-    assert batch is not None
-    return list(zip(*(column.tolist() for column in batch.positions if len(column)), strict=True))
+def rows_of(batch: ElementBatch | None) -> list[Row]:
+    if batch is None:
+        return []
+    sizes, starts = np.diff(batch.first).tolist(), batch.first[:-1]
+    assert np.array_equal(batch.subject, batch.object) and len(batch.subject) == sum(sizes)
+    return [*zip(batch.time.tolist(), sizes, batch.subject[starts].tolist(), strict=True)]
 
 
-def test_elements_that_were_taken_out_are_not_overwritten() -> None:
-    early = EarlyElements()
-    early.keep(elements(1, 2, 3))
-    taken = early.with_others(None)
-    early.keep(elements(7, 8, 9))
-    assert terms(taken) == terms(elements(1, 2, 3))
-    assert terms(early.with_others(elements(10))) == terms(elements(7, 8, 9, 10))
-
-
-def test_graphs_come_and_go() -> None:
-    early = EarlyElements()
-    early.keep(elements(1, graph=True))
-    early.keep(elements(2))
-    assert early.elements is not None
-    assert early.elements.graph is None
-    together = early.with_others(elements(3, graph=True))
-    assert together is not None
-    assert together.graph is not None
-    assert together.graph.tolist() == [0, 403]
-
-
-def test_room_grows_to_the_most_that_ever_waited() -> None:
-    early = EarlyElements()
-    assert early.nbytes == 0
-    sizes = []
-    for count in (1, 64, 10, 100, 1, 128):
-        early.keep(elements(*range(count)))
-        assert terms(early.elements) == terms(elements(*range(count)))
-        sizes.append(early.nbytes)
-    early.keep(None)
-    assert early.elements is None
-    assert sizes[0] < sizes[1] == sizes[2] < sizes[3] == sizes[4] < sizes[5] == early.nbytes
+@pytest.mark.parametrize("seed", range(6))
+def test_they_come_as_if_sorted(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early, "_MOST_ALONE", 40)
+    drawn = random.Random(seed)
+    group = EventTimeGroup(frozenset({0}), LATENESS, Counters(), SharedScansPool())
+    now, number, most, alone, waiting = 0, 0, 0, 0, list[Row]()
+    for round_ in range(600):
+        rows = list[Row]()
+        # Long stretches of single elements, then batches among them; time runs, then stands still.
+        for _ in range(drawn.choice((1, 1, 3)) if round_ % 200 > 150 else 1):
+            now += drawn.choice((0, 0, 1, 5, 100 * (round_ % 100 < 3)))
+            number += 1
+            rows.append((max(now - drawn.randrange(LATENESS), 0), drawn.randrange(1, 4), number))
+        batch = batch_of(rows)
+        admitted = group.admit(batch.time)
+        kept = rows if admitted is None else [row for row, taken in zip(rows, admitted.tolist(), strict=True) if taken]
+        if not kept:
+            continue
+        complete = rows_of(group._complete(batch_of(kept)))
+        waiting = sorted([*waiting, *kept], key=lambda row: row[0])
+        expected = [row for row in waiting if row[0] <= group.time]
+        waiting = waiting[len(expected) :]
+        assert complete == expected
+        assert group.early == len(waiting)
+        most, alone = max(most, len(waiting)), alone + bool(group._early._times)
+        if round_ % 90 == 89:
+            state = group.state()
+            group = EventTimeGroup(frozenset({0}), LATENESS, Counters(), SharedScansPool())
+            group.restore(state)
+            assert {each for ids in group.live_ids() for each in ids.tolist()} == {row[2] for row in waiting}
+    assert rows_of(group._early.with_others(None)) == waiting
+    assert most > 10 and 200 < alone < 580
+    assert 0 < group.nbytes < 200_000
