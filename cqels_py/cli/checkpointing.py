@@ -230,13 +230,6 @@ def _refusals_of_rejects(job: Job) -> Iterator[tuple[bool, str]]:
     if job.rejects is not None:
         special = job.rejects.exists() and not job.rejects.is_file()
         yield special, f"needs a file for --rejects that can be cut, and {job.rejects} is no regular file; name a file"
-    if job.on_error == "skip":
-        for source in filter(SOURCES.is_url, job.streams.values()):
-            yield (
-                True,
-                f"cannot tell whether malformed input of {Location.of(source).shown} has come before; leave --on-error skip out, or "
-                "read files, a pipe or standard input",
-            )
 
 
 def _identity(job: Job) -> Iterator[tuple[str, str]]:

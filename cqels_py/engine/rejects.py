@@ -101,13 +101,7 @@ class Rejects:
 
     def left_out(self, reason: str, error: DataError) -> Record:
         """Count and write malformed input, or triples of an element that was complete before they came; returns the line."""
-        record: Record = {
-            "stream": error.stream or "",
-            "position": None if error.place is None else str(error.place),
-            "reason": reason,
-            "message": error.message,
-            "element": error.element,
-        }
+        record = line_of(reason, error)
         self.add(record)
         return record
 
@@ -178,6 +172,17 @@ class Rejects:
 
 def _cut(text: str | None) -> str | None:
     return text if text is None or len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+
+
+def line_of(reason: str, error: DataError) -> Record:
+    """The line about input that is left out."""
+    return {
+        "stream": error.stream or "",
+        "position": None if error.place is None else str(error.place),
+        "reason": reason,
+        "message": error.message,
+        "element": error.element,
+    }
 
 
 def refused_result(query: str | None, error: RefusedResult) -> Record:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from cqels_py.engine.options import CLOCK_AHEAD, WALL, Options
@@ -14,6 +14,7 @@ from cqels_py.errors import CqelsError, DataError, RunError
 from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.statistics import Counters
+from cqels_py.sources.time_merge import Piece
 
 _LOG = logging.getLogger("cqels_py")
 IN_FULL = 10
@@ -163,7 +164,7 @@ class EngineReports:
         """Raise, or count and report. `beside`: an error that is about to be raised, and gets these as notes."""
         if not errors:
             return
-        if self._options.on_error == "skip":
+        if self.skips:
             for error in errors:
                 if self._is_known(error):
                     continue
@@ -175,6 +176,17 @@ class EngineReports:
             raised.add_note(f"also: {other}")
         if beside is None:
             raise raised
+
+    @property
+    def skips(self) -> bool:
+        """Is malformed input left out?"""
+        return self._options.on_error == "skip"
+
+    def tell(self, pieces: Iterable[Piece]) -> None:
+        """Count and report input that is left out, and is in the log."""
+        for reason, error in pieces:
+            self._rejects.left_out(reason, error)
+            self.report(error)
 
     def _is_known(self, error: DataError) -> bool:
         """Has an earlier process told it? Pushed elements, which have no place, are new."""

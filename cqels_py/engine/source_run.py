@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.rearrange import slice_elements
 from cqels_py.engine.clock_thread import INTERVAL
+from cqels_py.engine.rejects import MALFORMED, SPLIT
 from cqels_py.engine.stream_opening import opening_of
-from cqels_py.errors import UsageError
+from cqels_py.errors import DataError, UsageError
 from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.formats.python_times import Time
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.stream_views import NOTHING
-from cqels_py.sources.opened import StreamSource, all_opened, maps_of, predicates_of
+from cqels_py.sources.opened import StreamSource, all_opened, is_connected, maps_of, predicates_of
 from cqels_py.sources.read_ahead import ReadAhead, reader_ahead
-from cqels_py.sources.time_merge import Place, TimeMerge, Timing
+from cqels_py.sources.time_merge import LeftOut, Piece, Place, TimeMerge, Timing
 from cqels_py.validation import by_iri, check_callable, check_flag, instant
 
 if TYPE_CHECKING:
     from cqels_py.engine.engine import Engine
+
+
+Report = Callable[[DataError], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +93,25 @@ class SourceRun:
     def _opened(self, second: ReadAhead | None, cleanup: ExitStack) -> TimeMerge:
         """The sources, opened and merged by time. UsageError for a stream without one."""
         engine, sources, streams = self._engine, self._sources, self._engine._registry.streams
-        report = engine._reports.malformed if second is None else second.report
+        left_out = [LeftOut() for _ in sources]
+        reports = [
+            self._reports_of(source, own, second) for source, own in zip(sources.values(), left_out, strict=True)
+        ]
+        by_stream = dict(zip(sources, reports, strict=True))
         # All sources are asked in turn within one interval.
         interval = INTERVAL / len(sources) if len(sources) > 1 or engine._clocks.followed else None
         readers = all_opened(
             sources,
             lambda iri: replace(
-                opening_of(engine, iri, self._predicates.get(iri), report, self._maps.get(iri), interval),
+                opening_of(
+                    engine,
+                    iri,
+                    self._predicates.get(iri),
+                    by_stream[iri][0],
+                    self._maps.get(iri),
+                    interval,
+                    split=by_stream[iri][1],
+                ),
                 position=engine._inputs.position_of(iri),
             ),
             cleanup,
@@ -106,7 +123,18 @@ class SourceRun:
         parted = bool(engine._runner.frontiers)
         ahead = None if engine._guard is None else engine._options.ahead
         orders = [engine._inputs.order_of(iri) for iri in sources]
-        return TimeMerge(readers, ahead, self._timings(numbers), numbers, parted=parted, orders=orders)
+        timings = self._timings(numbers)
+        return TimeMerge(readers, ahead, timings, numbers, parted=parted, orders=orders, left_out=left_out)
+
+    def _reports_of(self, source: StreamSource, left_out: LeftOut, second: ReadAhead | None) -> tuple[Report, Report]:
+        """What gets malformed input of a source, and triples of elements that were complete before they came.
+
+        With a checkpoint, live sources have it logged together with the position behind it, so that it is told once.
+        """
+        reports, inputs = self._engine._reports, self._engine._inputs
+        if not (inputs.keeps and reports.skips and is_connected(source)):
+            return reports.malformed if second is None else second.report, reports.split
+        return partial(left_out.add, MALFORMED), partial(left_out.add, SPLIT)
 
     def _timings(self, numbers: Sequence[int]) -> list[Timing]:
         """How the elements of streams are put in order: as all the queries that read them have it, or else as the stream has."""
@@ -137,7 +165,7 @@ class SourceRun:
             self._acknowledge(merged)
             for batch in merged if second is None else second.read(merged):
                 engine._hold(merged.before)
-                self._tell(merged.places_before)
+                self._tell(merged.places_before, merged.told_before)
                 batch = engine._inputs.unread(batch)
                 if not len(batch):
                     if second is None:
@@ -166,6 +194,8 @@ class SourceRun:
                 self._reached(merged)
                 if engine._clocks.followed and merged.parted:
                     engine._follow_clock(merged)
+            if second is None:
+                self._acknowledge(merged)
             engine._hold(Frontiers())
 
     def _reached(self, merged: TimeMerge) -> None:
@@ -176,15 +206,16 @@ class SourceRun:
     def _acknowledge(self, merged: TimeMerge) -> None:
         """With a checkpoint the elements are logged: their sources will not be asked for them again."""
         if self._engine._inputs.keeps:
-            self._tell(merged.places())
+            self._tell(merged.places(), merged.told())
             self._engine._inputs.sync()
             merged.commit()
 
-    def _tell(self, places: Sequence[Place | None]) -> None:
-        """How far the sources are, by the elements that are taken in."""
+    def _tell(self, places: Sequence[Place | None], left_out: Sequence[Sequence[Piece]]) -> None:
+        """How far the sources are, by the elements that are taken in, and what they have left out up to there."""
         if places and self._engine._inputs.keeps:
             by_stream = zip(self._sources, places, strict=True)
-            self._engine._inputs.reached({iri: place for iri, place in by_stream if place is not None})
+            pieces = dict(zip(self._sources, left_out, strict=True))
+            self._engine._inputs.reached({iri: place for iri, place in by_stream if place is not None}, pieces)
 
     @contextmanager
     def _committing(self, merged: TimeMerge | None) -> Iterator[None]:

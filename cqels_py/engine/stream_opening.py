@@ -24,10 +24,12 @@ def opening_of(
     read_by: RowMap | None = None,
     interval: float | None = None,
     number: int | None = None,
+    split: Callable[[DataError], None] | None = None,
 ) -> Opening:
     """The opening of a source of the stream, by the engine's options.
 
     `interval`: seconds after which a source without input returns. `number`: that of the stream, if it is not known by its IRI yet.
+    `split` gets triples of elements that were complete before they came; None: they are reported.
     """
     options, streams = engine._options, engine._registry.streams
     return Opening(
@@ -43,7 +45,7 @@ def opening_of(
         on_questionable_time=partial(engine._reports.ask_unit, stream),
         map=read_by,
         wait=InputWait(options.flush_after / SECOND or None, options.idle / SECOND, interval),
-        on_split=partial(_report_of_stream, stream, engine._reports.split),
+        on_split=partial(_report_of_stream, stream, split or engine._reports.split),
         continues=engine._inputs.keeps,
         reach=options.reach,
     )

@@ -18,6 +18,7 @@ from cqels_py.connections.positions import PositionFile
 from cqels_py.errors import DataError, RunError, UsageError
 from cqels_py.formats.endings import STREAMS, format_of
 from cqels_py.formats.input_wait import InputWait
+from cqels_py.sources.malformed import CountedReports
 from cqels_py.sources.opened import opened
 from cqels_py.sources.protocol import Opening, Source
 
@@ -30,7 +31,7 @@ _COARSE = 2_000_000_000
 _ANYHOW = 5.0
 """Seconds after which a folder is read again although it seems not to have changed: another computer may have set its time."""
 
-Position: TypeAlias = tuple[int, str, int]
+Position: TypeAlias = tuple[int, str, int, int]
 """The number of files that were read to their ends; the name of the one after them, and how many elements of it were polled."""
 Known: TypeAlias = tuple[int, int]
 """A file's inode and its time of modification in nanoseconds: another file of the same name has others."""
@@ -153,10 +154,11 @@ class FolderSource:
         self._of = of
         self._wait = opening.wait or InputWait()
         # A file in it is read as files are, to its end.
+        self._reports = CountedReports()
         self._opening = replace(opening, wait=None)
         kept: dict[str, Any] = (None if of.memory is None else of.memory.load()) or {"taken": {}, "begun": None}
         self._folder = Folder(of, {name: (inode, at) for name, (inode, at) in kept["taken"].items()})
-        # The file that the last run had begun: its name, inode and time, and the number of its elements.
+        # The file that the last run had begun: its name, inode and time, the number of its elements, and of malformed pieces.
         self._begun: list[Any] | None = kept["begun"]
         self._read: deque[tuple[str, Known]] = deque()
         self._files = self._committed = 0
@@ -189,12 +191,12 @@ class FolderSource:
         return slice_elements(batch, skipped, len(batch)) if skipped else batch
 
     def position(self) -> Position:
-        return self._files, "" if self._file is None else self._now[0], self._elements
+        return self._files, "" if self._file is None else self._now[0], self._elements, self._reports.count
 
     def commit(self, position: object) -> None:
         """Delete the files up to there, if they are to be, and keep the position."""
         assert isinstance(position, tuple)
-        files, name, elements = position
+        files, name, elements, told = position
         for _ in range(files - self._committed):
             done, known = self._read.popleft()
             if self._of.delete:
@@ -204,7 +206,7 @@ class FolderSource:
         self._committed = files
         if self._of.memory is not None:
             known = self._read[0][1] if self._read else self._now[1]
-            begun = [name, *known, elements] if name else None
+            begun = [name, *known, elements, told] if name else None
             self._of.memory.save({"taken": self._folder.taken, "begun": begun})
 
     def close(self) -> None:
@@ -215,8 +217,9 @@ class FolderSource:
         """Open the next file, if there is one."""
         while (found := self._folder.next()) is not None:
             self._now = found
+            self._find_begun()
             try:
-                self._file = opened(str(self._of.path / found[0]), self._opening)
+                self._file = opened(str(self._of.path / found[0]), self._counted())
             except DataError as error:
                 self._refuse(error)
                 self._end()
@@ -225,17 +228,28 @@ class FolderSource:
                 if (self._of.path / found[0]).exists():
                     raise
                 # Somebody has taken it away.
+                self._elements = self._skip = 0
+                self._reports.begin()
                 continue
-            if self._begun is not None and self._begun[:3] == [found[0], *found[1]]:
-                self._skip = self._elements = self._begun[3]
-                self._begun = None
             return True
         return False
+
+    def _find_begun(self) -> None:
+        """Is this the file that the last run had begun? Then as much of it as that had is passed over."""
+        name, known = self._now
+        if self._begun is not None and self._begun[:3] == [name, *known]:
+            # Positions of earlier versions do not count malformed input.
+            _, _, _, self._skip, *told = self._begun
+            self._elements, self._reports = self._skip, CountedReports(*told)
+            self._begun = None
+
+    def _counted(self) -> Opening:
+        return replace(self._opening, report=self._reports.through(self._opening.report))
 
     def _refuse(self, error: DataError) -> None:
         if self._opening.on_error == "stop" or self._opening.report is None:
             raise error
-        self._opening.report(error)
+        self._reports.through(self._opening.report)(error)
 
     def _end(self) -> None:
         """The file has been read to its end, or as far as it can be."""
@@ -245,6 +259,7 @@ class FolderSource:
         self._files += 1
         self._read.append(self._now)
         self._elements = self._skip = 0
+        self._reports.begin()
         self._wait.came(b"\n")
 
     def _delete(self, name: str, known: Known) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cqels_py.batches.elements import ElementBatch
@@ -20,6 +20,7 @@ from cqels_py.connections.schemes import needed
 from cqels_py.errors import CqelsError, RunError
 from cqels_py.sources.http_bodies import BODY_FORMATS, MEDIA_TYPES, BodyPart, BodyReader, put_parts
 from cqels_py.sources.live import Client, LiveSource, Message, MessageColumns, MessageQueue
+from cqels_py.sources.malformed import CountedReports
 from cqels_py.sources.messages import MOST_BYTES, MessageDecoder, MessageFormat
 from cqels_py.sources.protocol import Opening
 
@@ -70,7 +71,9 @@ class WebConnector:
 
 
 class HttpSource:
-    """The elements of responses. Its position is the id of an event, and the number of elements behind it: None without ids."""
+    """The elements of responses. Its position is the id of an event, and how many elements and malformed messages are behind it:
+    None without ids.
+    """
 
     resumes = True
 
@@ -82,11 +85,15 @@ class HttpSource:
         self._shown = of.endpoint.shown
         # Each message of Jelly comes as N-Quads.
         format_ = MessageFormat(None, of.format.arrival) if of.format.format == "jelly" else of.format
-        self._decoder = MessageDecoder(opening, self._shown, format_)
+        begin = opening.position if isinstance(opening.position, list | tuple) else ("", 0)
+        # Positions of earlier versions do not count malformed messages.
+        self._id, self._behind, *told = begin
+        self._reports = CountedReports(*told)
+        counted = replace(opening, report=self._reports.through(opening.report))
+        self._decoder = MessageDecoder(counted, self._shown, format_)
         self._queue = MessageQueue()
         self._incoming: deque[Message] = deque()
         self._body: BodyReader | None = None
-        self._id, self._behind = opening.position if isinstance(opening.position, list | tuple) else ("", 0)
         self._skip = self._behind
         self._reader = HttpReader(of, self._queue, opening.map is not None, self._id, opening.reach)
 
@@ -110,8 +117,8 @@ class HttpSource:
             self._last = self._clock()
         return batch
 
-    def position(self) -> tuple[str, int] | None:
-        return (self._id, self._behind) if self._id else None
+    def position(self) -> tuple[str, int, int] | None:
+        return (self._id, self._behind, self._reports.count) if self._id else None
 
     def commit(self, position: object) -> None:
         """The server does not ask for it."""
@@ -127,6 +134,8 @@ class HttpSource:
             messages.append(self._incoming.popleft())
         last = max((at for at, message in enumerate(messages, 1) if message.token is not None), default=0)
         up_to = self._decoder.elements(MessageColumns.of(messages[:last]))
+        if last:
+            self._reports.begin()
         behind = self._decoder.elements(MessageColumns.of(messages[last:]))
         found = concatenate_elements([up_to, behind])
         skipped = min(self._skip, len(found))

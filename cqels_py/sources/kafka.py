@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import methodcaller
 from typing import Any, Final, cast
@@ -23,6 +23,7 @@ from cqels_py.connections.schemes import needed
 from cqels_py.errors import CqelsError, RunError, UsageError
 from cqels_py.formats.times import NO_TIME, time_of_text
 from cqels_py.sources.live import MOST_BYTES, MOST_MESSAGES, MessageColumns
+from cqels_py.sources.malformed import HeldReports
 from cqels_py.sources.messages import MessageDecoder, MessageFormat
 from cqels_py.sources.partitions import Partition, PartitionMerge, Returned
 from cqels_py.sources.protocol import Opening
@@ -226,7 +227,9 @@ class KafkaSource:
 
     def _partition(self, number: int, offset: int, taken: int = 0) -> Partition:
         """A partition from an offset on; one in which nothing ever was holds up nobody before it speaks."""
-        decoder = MessageDecoder(self._opening, f"{self._cluster.shown} partition {number}", self._connector.format)
+        reports = HeldReports(self._opening.report)
+        opening = replace(self._opening, report=reports.hold)
+        decoder = MessageDecoder(opening, f"{self._cluster.shown} partition {number}", self._connector.format)
         topic = self._cluster.topic
 
         def decode(bodies: Sequence[bytes], arrived: Sequence[int], offsets: Sequence[int]) -> ElementBatch:
@@ -234,7 +237,7 @@ class KafkaSource:
             return decoder.elements(MessageColumns(bodies, [topic] * count, [None] * count, arrived), offsets)
 
         since = float("-inf") if self._bounds(number) == (0, 0) else time.monotonic()
-        return Partition(number, offset, decode, skip=taken, silent_since=since)
+        return Partition(number, offset, decode, skip=taken, silent_since=since, reports=reports)
 
     def _first_offsets(self, numbers: Sequence[int]) -> Mapping[int, int]:
         """Where to begin. KafkaException if that cannot be found out."""

@@ -72,6 +72,11 @@ def opened(source: StreamSource, opening: Opening) -> Source:
     raise UsageError(f"{source!r} is not a source for <{opening.stream}>: {_KINDS}")
 
 
+def is_connected(source: StreamSource) -> bool:
+    """Is the source a connector, or a URL, rather than a file, a table or batches?"""
+    return SOURCES.is_url(source) if isinstance(source, str) else isinstance(source, Connector)
+
+
 def open_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
     """The elements of a file, or of standard input."""
     return open_source(

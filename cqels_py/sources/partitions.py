@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, empty_elements, slice_elements, take_elements
+from cqels_py.sources.malformed import HeldReports
 
 _BEFORE_ALL = np.iinfo(np.int64).min
 _AT_ONCE = 16_384
@@ -39,10 +40,20 @@ class Partition:
     `greatest`: the last of all. `silent_since`: seconds of a clock.
 
     `_count` elements of the messages from offset `_base` on have been taken, or will be skipped (`_to_skip`) as they come; the
-    elements that wait are of messages before offset `_ahead`.
+    elements that wait are of messages before offset `_ahead`. `_reports`: those of the decoding, which are told when the elements
+    beside them have been taken, as the position is behind them only then.
     """
 
-    def __init__(self, number: int, offset: int, decode: Decode, *, skip: int = 0, silent_since: float = 0.0) -> None:
+    def __init__(
+        self,
+        number: int,
+        offset: int,
+        decode: Decode,
+        *,
+        skip: int = 0,
+        silent_since: float = 0.0,
+        reports: HeldReports | None = None,
+    ) -> None:
         """Begin at an offset; the first `skip` elements from there have been taken already."""
         self.number = number
         self.next = offset
@@ -52,6 +63,7 @@ class Partition:
         self.bytes = 0
         self.keys = _NONE
         self._decode = decode
+        self._reports = reports
         self._bodies: list[bytes] = []
         self._arrived: list[int] = []
         self._offsets: list[int] = []
@@ -103,6 +115,7 @@ class Partition:
         self._waiting = slice_elements(batch, skipped, len(batch))
         if not len(self._waiting):
             self._base, self._count = self._ahead, self._to_skip
+            self._tell()
             return
         self._count = skipped
         self.keys = np.maximum.accumulate(np.maximum(self._waiting.time, self.greatest))
@@ -115,7 +128,13 @@ class Partition:
         self._waiting, self.keys = slice_elements(self._waiting, cut, len(self.keys)), self.keys[cut:]
         if cut:
             self._base, self._count = (self._base, self._count + cut) if len(self.keys) else (self._ahead, 0)
+            if not len(self.keys):
+                self._tell()
         return taken, keys
+
+    def _tell(self) -> None:
+        if self._reports is not None:
+            self._reports.tell()
 
     def position(self) -> tuple[int, int, int]:
         """Its number, an offset, and how many elements of the messages from there on have been taken."""
@@ -195,12 +214,13 @@ class PartitionMerge:
 
     def take(self) -> ElementBatch:
         """The elements that no other partition holds up any more; none if there are none."""
+        # Before messages without elements, of which malformed ones are told behind those that are taken.
+        before = self.position() if self._is_logged else ()
         for each in self.partitions.values():
             each.decode()
         now = self._clock()
         frontiers = [each.greatest for each in self.partitions.values() if not self._is_silent(each, now)]
         frontier = min(frontiers) if frontiers and len(self.partitions) > 1 else None
-        before = self.position() if self._is_logged else ()
         taken = [(number, *each.take(frontier)) for number, each in self.partitions.items()]
         order = np.argsort(np.concatenate([keys for _, _, keys in taken]), kind="stable")
         if self._is_logged:

@@ -43,7 +43,10 @@ class Source(Protocol):
         ...
 
     def position(self) -> object:
-        """Where the elements that were polled end, as a plain value (int, text, tuple); None: the source cannot be read again."""
+        """Where the elements that were polled end, as a plain value (int, text, tuple); None: the source cannot be read again.
+
+        One that begins there reports no malformed input that this one has reported, and all other.
+        """
         ...
 
     def commit(self, position: object) -> None:

@@ -21,6 +21,7 @@ from cqels_py.formats.compression import CHUNK_BYTES, local_path
 from cqels_py.formats.endings import ENDINGS
 from cqels_py.formats.input_wait import InputWait
 from cqels_py.sources.files import elements_of_chunks
+from cqels_py.sources.malformed import CountedReports
 from cqels_py.sources.protocol import Opening
 
 FORMATS: Final = ("nq", "nt", "ndjson", "csv", "tsv")
@@ -37,9 +38,9 @@ _MOST_NAMES = 10_000
 """The number of names in a folder among which a file that was renamed is looked for."""
 _LONGEST_HEAD = 1 << 20
 
-Position: TypeAlias = tuple[int, int, int, int, str]
+Position: TypeAlias = tuple[int, int, int, int, str, int]
 """The file's inode; the byte at which a line begins, up to which all elements were polled; the number of elements behind it that
-were; the number of bytes at the file's beginning of which the digest is; that."""
+were; the number of bytes at the file's beginning of which the digest is; that; how many malformed pieces are behind that byte."""
 
 
 def tail_source(location: Location) -> TailConnector:
@@ -153,7 +154,8 @@ class TailSource:
     def __init__(self, of: TailConnector, opening: Opening) -> None:
         self._of = of
         self._wait = opening.wait or InputWait(_FLUSH_AFTER)
-        self._opening = replace(opening, wait=self._wait)
+        self._reports = CountedReports()
+        self._opening = opening
         self._skip = 0
         self._file = self._first()
         self._elements = self._begin()
@@ -174,6 +176,7 @@ class TailSource:
         if not len(batch):
             if self._wait.at_rest and not self._skip:
                 self._anchor, self._behind = self._file.at, 0
+                self._reports.begin()
             return batch
         self._behind += len(batch)
         skipped = min(self._skip, len(batch))
@@ -182,7 +185,8 @@ class TailSource:
 
     def position(self) -> Position:
         begin = self._file.begin(min(_BEGIN, self._file.at))
-        return self._file.inode, self._anchor, self._behind + self._skip, len(begin), _digest(begin)
+        behind = self._behind + self._skip
+        return self._file.inode, self._anchor, behind, len(begin), _digest(begin), self._reports.count
 
     def commit(self, position: object) -> None:
         if self._of.memory is not None:
@@ -205,11 +209,13 @@ class TailSource:
             if self._of.at_end:
                 file.to_end()
             return file
-        inode, at, behind, length, digest = kept
+        # Positions of earlier versions do not count malformed input.
+        inode, at, behind, length, digest, *told = kept
         for path in _named(inode, self._of.path):
             file = GrowingFile(path, at)
             if file.size >= max(at, length) and _digest(file.begin(length)) == digest:
                 self._skip = behind
+                self._reports = CountedReports(*told)
                 return file
             file.close()
         gone = f"{self._of.shown}: the file that was read before is no longer there"
@@ -224,12 +230,18 @@ class TailSource:
         """The elements of the file from where it is now."""
         self._anchor, self._behind = self._file.at, 0
         source, chunks = str(self._of.path), self._chunks()
-        if self._opening.map is None:
-            return elements_of_chunks(self._of.form, chunks, self._opening, source)
+        opening = replace(
+            self._opening,
+            wait=self._wait,
+            report=self._reports.through(self._opening.report),
+            on_split=self._reports.through(self._opening.on_split),
+        )
+        if opening.map is None:
+            return elements_of_chunks(self._of.form, chunks, opening, source)
         # A map needs pyarrow.
         from cqels_py.sources.mapped import mapped_chunks
 
-        return mapped_chunks(self._of.form, chunks, self._opening, source)
+        return mapped_chunks(self._of.form, chunks, opening, source)
 
     def _chunks(self) -> Iterator[bytes]:
         """The lines of the file, until it is replaced or cut; empty where it has none for now."""
@@ -256,6 +268,7 @@ class TailSource:
             _LOG.warning("%s: another file is there now; it is read from its beginning", self._of.shown)
         self._file.close()
         self._skip = 0
+        self._reports.begin()
         self._file = GrowingFile(self._of.path)
         self._elements = self._begin()
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements, slice_elements, take_elements
+from cqels_py.errors import DataError
 from cqels_py.event_time.ahead import AheadGuard
 from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.event_time.wall_clock import WallClock
@@ -50,6 +51,43 @@ class Place:
     order: Sequence[int] | None = None
 
 
+Piece = tuple[str, DataError]
+"""Input that is left out, with the reason."""
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """The input of a source that is left out: it is `told` once the elements that were polled beside it have been taken, and the
+    position that is logged is behind it.
+
+    `polled`: by the current poll.
+    """
+
+    polled: list[Piece] = field(default_factory=list)
+    _waiting: deque[tuple[int, list[Piece]]] = field(default_factory=deque)
+    _passed: list[Piece] = field(default_factory=list)
+
+    def add(self, reason: str, error: DataError) -> None:
+        """A report of the source."""
+        self.polled.append((reason, error))
+
+    def polled_with(self, count: int) -> None:
+        """The poll is over, after which the source has had so many elements."""
+        if self.polled:
+            self._waiting.append((count, self.polled))
+            self.polled = []
+
+    def passed(self, taken: int) -> None:
+        """So many elements have been taken, and the position is behind them."""
+        while self._waiting and self._waiting[0][0] <= taken:
+            self._passed += self._waiting.popleft()[1]
+
+    def told(self) -> list[Piece]:
+        """The pieces that the position has passed, once."""
+        told, self._passed = self._passed, []
+        return told
+
+
 class _MergedSource:
     """A source with the elements that were polled ahead.
 
@@ -64,8 +102,11 @@ class _MergedSource:
     processed, and may be committed.
     """
 
-    def __init__(self, source: Source, ahead: int | None, timing: Timing, order: Sequence[int] | None) -> None:
+    def __init__(
+        self, source: Source, ahead: int | None, timing: Timing, order: Sequence[int] | None, left_out: LeftOut
+    ) -> None:
         self._source = source
+        self._left_out = left_out
         self.partitions = source if isinstance(source, Partitioned) else None
         self._guard = None if ahead is None or timing.clock is not None else AheadGuard(ahead)
         self._in_order = timing.clock
@@ -115,6 +156,10 @@ class _MergedSource:
             return None
         return self.greatest, self.greatest if self._guard is None else self._guard.latest(0)
 
+    def told(self) -> list[Piece]:
+        """The input that was left out before `place`, and is to be told now."""
+        return self._left_out.told()
+
     @property
     def idle(self) -> bool:
         return self._source.idle
@@ -136,6 +181,8 @@ class _MergedSource:
         batch = self._source.poll()
         if batch is None:
             self.ended = True
+            if self._left_out.polled:
+                self._end_poll()
             return
         self.had_nothing = not len(batch)
         behind = bool(getattr(self._source, "behind", False))
@@ -160,9 +207,14 @@ class _MergedSource:
             self.greatest = int(keys[-1])
             self.pending.append(batch)
             self.keys = np.concatenate([self.keys, keys])
+        self._end_poll()
+
+    def _end_poll(self) -> None:
+        """The position is now behind all that the source has had."""
         if self._positions and self._positions[-1][0] == self._polled:
             self._positions.pop()
         self._positions.append((self._polled, self._source.position(), self._order()))
+        self._left_out.polled_with(self._polled)
 
     def take_before(self, frontier: int | None) -> tuple[ElementBatch, np.ndarray[tuple[int], np.dtype[np.int64]]]:
         """Elements with keys before the frontier, and their keys."""
@@ -176,6 +228,7 @@ class _MergedSource:
             count, self._reached, order = self._positions.popleft()
             if self._resumes:
                 self._place = self._reached, count, order
+        self._left_out.passed(self._taken)
         return slice_elements(batch, 0, cut), keys
 
     def advance(self, time: int) -> None:
@@ -217,7 +270,7 @@ class TimeMerge:
     the others: `frontiers` says how far each is, and `before` how far it was before the batch. `streams`: the numbers of the
     sources' streams, for these. `parted`: elements of earlier sources of these streams have been taken so already. `orders`: of
     sources that begin at a position, the `Place.order` there: an element out of order has its place behind those before it, which
-    are not read again.
+    are not read again. `left_out`: of each source, what its reports are added to if they are to be `told` with the places.
     """
 
     def __init__(
@@ -229,9 +282,17 @@ class TimeMerge:
         *,
         parted: bool = False,
         orders: Sequence[Sequence[int] | None] = (),
+        left_out: Sequence[LeftOut] = (),
     ) -> None:
-        given = zip(sources, timings or [Timing()] * len(sources), orders or [None] * len(sources), strict=True)
-        self._sources = [_MergedSource(source, ahead, timing, order) for source, timing, order in given]
+        count = len(sources)
+        given = zip(
+            sources,
+            timings or [Timing()] * count,
+            orders or [None] * count,
+            left_out or [LeftOut() for _ in sources],
+            strict=True,
+        )
+        self._sources = [_MergedSource(source, ahead, timing, order, own) for source, timing, order, own in given]
         # No order suits all queries.
         self._both = any(timing.both for timing in timings)
         self._streams = streams
@@ -239,10 +300,15 @@ class TimeMerge:
         self.parting = False
         self.before = Frontiers()
         self.places_before: list[Place | None] = []
+        self.told_before: list[list[Piece]] = []
 
     def places(self) -> list[Place | None]:
         """Of each source, how far its elements have been returned; see `_MergedSource.place`."""
         return [source.place for source in self._sources]
+
+    def told(self) -> list[list[Piece]]:
+        """Of each source, the input that was left out before its place, and has not been told."""
+        return [source.told() for source in self._sources]
 
     def frontiers(self) -> Frontiers:
         """How far the elements of streams have been returned; none as long as all come in one order of time."""
@@ -281,7 +347,7 @@ class TimeMerge:
             self.parted = self.parted or (self.parting and (self._both or any(source.live for source in unfinished)))
             self.before = self.frontiers()
             self._ask(unfinished)
-            self.places_before = self.places()
+            self.places_before, self.told_before = self.places(), self.told()
             merged = self._merge(None if self.parted and self.parting else self._frontier())
             if len(merged) or any(source.had_nothing for source in unfinished):
                 yield merged

@@ -12,8 +12,10 @@ from random import Random
 import pytest
 
 from cqels_py.cli.main import main
-from tests.cli.conftest import HEADER, Cqels, row
+from tests.cli.conftest import HEADER, row
 from tests.support.faults import Crash, Faults, crash
+from tests.support.http_server import Request, served
+from tests.support.servers import needed_module
 
 QUERY = """PREFIX : <http://ex.org/> SELECT ?s (COUNT(*) AS ?n)
 { STREAM :s [RANGE 10s] { ?s :v ?v } STREAM :t [RANGE 9s] { ?s :v ?w } } GROUP BY ?s"""
@@ -119,11 +121,59 @@ def test_rejects_that_were_removed_are_refused(
     assert "a.rejects has 0 bytes, where the checkpoint has written" in capsys.readouterr().err
 
 
-def test_malformed_messages_of_a_url_are_not_skipped(cqels: Cqels, tmp_path: Path) -> None:
-    query = "SELECT * { STREAM <http://ex.org/s> [RANGE 5s] { ?s ?p ?o } }"
-    finished = cqels(
-        "run", "-q", query, "--stream", "http://ex.org/s=mqtt://localhost/s", "-o", tmp_path / "x.json",
-        "--checkpoint", tmp_path / "c", "--on-error", "skip",
-    )  # fmt: skip
-    assert finished.status == 2
-    assert "cannot tell whether malformed input of mqtt://localhost/s has come before" in finished.err
+def test_malformed_events_of_a_url_are_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Events with ids, of which each process reads those behind its position."""
+    needed_module("httpx", "http")
+    bodies = ["nonsense" if n % 4 == 1 else json.dumps(event(n)) for n in range(24)]
+
+    def answer(request: Request) -> None:
+        last = int(request.headers.get("last-event-id") or 0)
+        if last >= len(bodies):
+            request.send(204)
+            return
+        # Some events have no id of their own.
+        lines = [
+            f"data: {body}\n" + (f"id: {n}\n" if n % 3 == 0 else "") + "\n"
+            for n, body in enumerate(bodies, 1)
+            if n > last
+        ]
+        request.send(kind="text/event-stream", body=("retry: 1\n" + "".join(lines)).encode())
+
+    def run(name: str, url: str) -> int:
+        query = "SELECT (SUM(?v) AS ?n) { STREAM <http://ex.org/s> [RANGE 5s] { ?s <http://ex.org/v> ?v } }"
+        files = ["-o", str(tmp_path / f"{name}.csv"), "--rejects", str(tmp_path / f"{name}.rejects")]
+        options = ["--checkpoint", str(tmp_path / name), "--every", "0s", "--on-error", "skip", "--clock", "events"]
+        return main(["run", "-q", query, "--stream", f"http://ex.org/s={url}", *files, *options])
+
+    def written(name: str) -> tuple[bytes, list[str]]:
+        rejects = [json.loads(line)["element"] for line in (tmp_path / f"{name}.rejects").read_text().splitlines()]
+        return (tmp_path / f"{name}.csv").read_bytes(), rejects
+
+    faults = Faults(monkeypatch, crash)
+    with served(answer) as url:
+        assert run("whole", url) == 0
+        operations, whole = faults.count, written("whole")
+        assert len(whole[1]) == 6
+        for at in range(2, operations + 1, 7):
+            faults.count, faults.at = 0, at
+            with pytest.raises(Crash):
+                run(str(at), url)
+            gc.collect()
+            faults.at = -1
+            assert run(str(at), url) == 0
+            assert written(str(at)) == whole, at
+
+
+def event(n: int) -> dict[str, object]:
+    """As JSON-LD, of this second."""
+    return {
+        "@context": {"@vocab": "http://ex.org/", "at": {"@id": "http://www.w3.org/ns/prov#generatedAtTime"}},
+        "@id": f"http://ex.org/e{n}",
+        "@graph": [{"@id": "http://ex.org/a", "v": n}],
+        "at": {
+            "@value": f"2024-05-01T12:00:{n:02}Z",
+            "@type": "http://www.w3.org/2001/XMLSchema#dateTime",
+        },
+    }

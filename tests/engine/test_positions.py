@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.engine.engine import Engine
 from cqels_py.errors import RunError
+from cqels_py.sources.malformed import HeldReports
 from cqels_py.sources.partitions import Partition, PartitionMerge, Returned
 from cqels_py.sources.protocol import Opening, Source
 from tests.engine.test_engine import OTHER, PREFIX, STREAM, texts
@@ -70,13 +72,17 @@ class Topic:
     def open(self, opening: Opening) -> Source:
         begin: Any = opening.position or [(number, 0, 0) for number in range(3)]
 
-        def decode(bodies: Sequence[bytes], arrived: Sequence[int], offsets: Sequence[int]) -> ElementBatch:
-            found = [json.loads(body) for body in bodies]
-            return opening.elements((time, [texts(subject, value)]) for time, subject, value in found)
+        def partition(number: int, offset: int, taken: int) -> Partition:
+            reports = HeldReports(opening.report)
+            held = replace(opening, report=reports.hold)
 
-        self._merge = PartitionMerge(
-            [Partition(number, offset, decode, skip=taken) for number, offset, taken in begin], 1000.0, lambda: 0.0
-        )
+            def decode(bodies: Sequence[bytes], arrived: Sequence[int], offsets: Sequence[int]) -> ElementBatch:
+                found = [json.loads(body) for body in bodies]
+                return held.elements((time, [texts(subject, value)]) for time, subject, value in found)
+
+            return Partition(number, offset, decode, skip=taken, reports=reports)
+
+        self._merge = PartitionMerge([partition(*each) for each in begin], 1000.0, lambda: 0.0)
         return self
 
     def poll(self) -> ElementBatch | None:
@@ -160,12 +166,12 @@ def test_each_element_is_taken_in_once(seed: int, kind: str, tmp_path: Path) -> 
         inputs: Any = engine._inputs
         reached = inputs.reached
 
-        def stop(places: Any) -> None:
+        def stop(*places: Any) -> None:
             nonlocal left
             left -= 1
             if left < 0 and random.random() < 0.5:
                 raise Stop
-            reached(places)  # noqa: B023
+            reached(*places)  # noqa: B023
 
         def progress(_: Any) -> None:
             if left < 0:  # noqa: B023

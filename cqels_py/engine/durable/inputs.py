@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cqels_py.engine.durable.registration import Registration
     from cqels_py.engine.query import Query
     from cqels_py.engine.rejects import Record
-    from cqels_py.sources.time_merge import Place
+    from cqels_py.sources.time_merge import Piece, Place
 
 
 Fed = tuple[str, str, object]
@@ -60,8 +60,10 @@ class Inputs:
         """The `Place.order` where the source of a stream is to begin."""
         return None
 
-    def reached(self, places: Mapping[str, Place]) -> None:
-        """The sources of streams have got to these positions, and so many elements behind them."""
+    def reached(self, places: Mapping[str, Place], left_out: Mapping[str, Sequence[Piece]]) -> None:
+        """The sources of streams have got to these positions, and so many elements behind them. They have left out these pieces
+        before the positions.
+        """
 
     def elements(self, batch: ElementBatch, *, read: bool, once: Once | None = None, fed: Fed | None = None) -> None:
         """The elements of a step. `read`: from a source of a run. `once`: the key under which they are taken in. `fed`: where the

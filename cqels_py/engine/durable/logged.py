@@ -43,7 +43,7 @@ from cqels_py.engine.durable.restoring import Restoring
 from cqels_py.engine.durable.saved_state import COMPANION, HEADER, copied, state_of
 from cqels_py.engine.durable.unlogged import MOST_APART, Unlogged, comes_again, is_followed_by_files, pays
 from cqels_py.engine.query import Query
-from cqels_py.engine.rejects import Record
+from cqels_py.engine.rejects import Record, line_of
 from cqels_py.errors import DataError, UnsupportedQuery, UsageError
 from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.state.named_values import NamedValues
@@ -51,7 +51,7 @@ from cqels_py.state.named_values import NamedValues
 if TYPE_CHECKING:
     from cqels_py.engine.documents import Once
     from cqels_py.engine.engine import Engine
-    from cqels_py.sources.time_merge import Place
+    from cqels_py.sources.time_merge import Piece, Place
 
 SYNC, BATCH, OFF = "sync", "batch", "off"
 """When a call answers: when its input is durable; likewise, but one sync serves the calls of 2 ms; at once."""
@@ -96,6 +96,8 @@ class LoggedInputs(Inputs):
         self._packing = Packing(engine.dictionary)
         self._state = DurableState()
         self._left: dict[int, int] = {}
+        # What is left out of sources that are not yet where they were.
+        self._passed: dict[str, list[Piece]] = {}
         # Times to which the clock has moved watermarks alone since the last record, by the streams that are behind.
         self._followed: dict[frozenset[int], tuple[int, int]] = {}
         self._joining: Query | None = None
@@ -173,7 +175,7 @@ class LoggedInputs(Inputs):
         finally:
             self._in_run = False
             self._unlogged.end()
-            self._left = {}
+            self._left, self._passed = {}, {}
             self._engine._reports.known = {}
             dictionary.number_documents_after(max(before, dictionary.documents))
 
@@ -201,14 +203,25 @@ class LoggedInputs(Inputs):
     def order_of(self, stream: str) -> Sequence[int] | None:
         return self._state.files.order(stream)
 
-    def reached(self, places: Mapping[str, Place]) -> None:
+    def reached(self, places: Mapping[str, Place], left_out: Mapping[str, Sequence[Piece]]) -> None:
         # Those that are read again up to where they were have not got further.
         numbers = self._engine._registry.streams.numbers
-        ahead = {iri: place for iri, place in places.items() if not self._left.get(numbers.get(iri, -1))}
+        behind = {iri for iri in {*places, *left_out} if self._left.get(numbers.get(iri, -1))}
+        ahead = {iri: place for iri, place in places.items() if iri not in behind}
+        for iri, pieces in left_out.items():
+            self._passed.setdefault(iri, []).extend(pieces)
+        told = [piece for iri, pieces in self._passed.items() if iri not in behind for piece in pieces]
+        self._passed = {iri: pieces for iri, pieces in self._passed.items() if iri in behind}
         self._state.files.move(ahead)
-        if news := self._state.files.news(ahead):
+        news = self._state.files.news(ahead)
+        if told:
+            # In one record with the places behind them, so that they come neither again nor never.
+            lines = [line_of(*piece) for piece in told]
+            self._append(Kind.PASSED, json.dumps({"places": news, "left_out": lines}).encode())
+        elif news:
             self._append(Kind.PLACES, json.dumps(news).encode())
-            self._state.files.places |= news
+        self._state.files.places |= news
+        self._engine._reports.tell(told)
 
     def elements(self, batch: ElementBatch, *, read: bool, once: Once | None = None, fed: Fed | None = None) -> None:
         if read and self._unlogged.has(batch):

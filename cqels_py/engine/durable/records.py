@@ -45,6 +45,7 @@ class Kind(IntEnum):
     GIVEN_UP = 20
     REFUSED = 24
     UNLOGGED = 25
+    PASSED = 26
     ONCE = 32
     DECLARE = 33
     FED = 34
@@ -72,6 +73,7 @@ STEPS = (
 BEFORE_RUN = (
     Kind.RUN,
     Kind.PLACES,
+    Kind.PASSED,
     Kind.WAITING,
     Kind.REGISTER,
     Kind.UNREGISTER,

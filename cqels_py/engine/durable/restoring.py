@@ -138,6 +138,11 @@ class Restoring:
                 durable.files.begin(json.loads(bytes(content)))
             case Kind.PLACES:
                 durable.files.places |= json.loads(bytes(content))
+            case Kind.PASSED:
+                found = json.loads(bytes(content))
+                durable.files.places |= found["places"]
+                for record in found["left_out"]:
+                    engine._rejects.add(record)
             case Kind.RAN:
                 durable.files.end()
             case Kind.UNLOGGED:

@@ -21,6 +21,7 @@ from cqels_py.sources.files import handling
 from cqels_py.sources.ldes.fetching import Hosts, PageFetcher, Request, Response
 from cqels_py.sources.ldes.pages import FIRST, Member, read_page
 from cqels_py.sources.ldes.traversal import KnownPage, Traversal
+from cqels_py.sources.malformed import CountedReports
 from cqels_py.sources.partitions import Returned
 from cqels_py.sources.protocol import Opening
 
@@ -85,7 +86,8 @@ class LdesSource:
 
     def __init__(self, of: LdesConnector, opening: Opening, clock: Callable[[], float] = time.monotonic) -> None:
         self._of = of
-        self._opening = opening
+        self._left_out = CountedReports()
+        self._opening = opening = replace(opening, report=self._left_out.through(opening.report))
         self._clock = clock
         self._malformed = handling(opening.on_error, opening.report)
         path = None if opening.time_predicate is None else (opening.time_predicate.strip("<>"),)
@@ -189,6 +191,10 @@ class LdesSource:
     def _elements(self, found: list[tuple[int, Member]]) -> ElementBatch:
         self.returned = None
         if not found:
+            if self._keeps and self._left_out.count:
+                # Malformed members are passed over like those that were returned.
+                self._position = self._traversal.position()
+                self._left_out.begin()
             return empty_elements()
         self._last = self._clock()
         try:
@@ -204,4 +210,5 @@ class LdesSource:
             assert self._position is not None
             self.returned = Returned(self._position, [key for key, _ in found])
             self._position = self._traversal.position()
+            self._left_out.begin()
         return batch
