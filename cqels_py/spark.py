@@ -71,6 +71,7 @@ def continuous(
     static: Iterable[StaticSource] | StaticSource = (),
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
+    net: bool = False,
     lateness: int = 0,
     lateness_of: Mapping[str, int] | None = None,
     partition: str | Mapping[str, str] | None = None,
@@ -96,18 +97,19 @@ def continuous(
     the query can be partitioned (`stages` and `cqels explain --runner spark` show by which variables). `tasks`: how many work on
     them, if they are fewer; it may change whenever the query is started. `heavy`: values that are in very many triples, as
     {"sensor": ["<http://ex.org/s1>"]}; each gets as many more parts, which divide it by the other variables, in as many tasks.
-    `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`) and logged; `lateness_of`:
-    that of streams by IRI, where it is another one. `idle`: streams wait for each other, but not for those that have been silent
-    for so many microseconds when Spark plans a micro-batch; None: they do not wait. `partition`: the column with the partition of a
-    row (one name, or names by stream), as that of Kafka's source; the partitions of a stream wait for each other like streams, with
-    an `idle` of 30 seconds if none is given. `clock` "wall": time also goes on without elements, `clock_delay` and `lateness`
-    (microseconds) behind the clock, once a second; the streams then have no backlog, as its elements would be late. `entailment`
-    "rdfs": the query also sees triples inferred from the classes and properties of the static default graph. `on_error` "skip": a
-    row with an invalid term is left out, counted and logged; "stop": it stops the query. The scope of a blank node's label is its
-    element, unless `document` names another scope (one name, or names by stream): with the same name a label is one node in all
-    frames, micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name contexts. `metrics`: the
-    name of the counts in Spark's progress of each micro-batch (`counts_in`); two `continuous` in one streaming query need different
-    ones, None: there are none.
+    `net`: of the changes of a micro-batch (`changelog`) those are left out that cancel each other: less is written, and what a sink
+    holds after it is the same. `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`)
+    and logged; `lateness_of`: that of streams by IRI, where it is another one. `idle`: streams wait for each other, but not for
+    those that have been silent for so many microseconds when Spark plans a micro-batch; None: they do not wait. `partition`: the
+    column with the partition of a row (one name, or names by stream), as that of Kafka's source; the partitions of a stream wait
+    for each other like streams, with an `idle` of 30 seconds if none is given. `clock` "wall": time also goes on without elements,
+    `clock_delay` and `lateness` (microseconds) behind the clock, once a second; the streams then have no backlog, as its elements
+    would be late. `entailment` "rdfs": the query also sees triples inferred from the classes and properties of the static default
+    graph. `on_error` "skip": a row with an invalid term is left out, counted and logged; "stop": it stops the query. The scope of a
+    blank node's label is its element, unless `document` names another scope (one name, or names by stream): with the same name a
+    label is one node in all frames, micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name
+    contexts. `metrics`: the name of the counts in Spark's progress of each micro-batch (`counts_in`); two `continuous` in one
+    streaming query need different ones, None: there are none.
     """
     from cqels_py.runners.spark.pipeline import check_frames, session_of, transform
 
@@ -130,6 +132,7 @@ def continuous(
         static=static,
         static_graphs=static_graphs,
         changelog=changelog,
+        net=net,
         lateness=lateness,
         lateness_of=lateness_of,
         partition=partition,
@@ -391,6 +394,7 @@ def prepare(
     static: Iterable[StaticSource] | StaticSource = (),
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
+    net: bool = False,
     lateness: int = 0,
     lateness_of: Mapping[str, int] | None = None,
     partition: str | Mapping[str, str] | None = None,
@@ -423,6 +427,7 @@ def prepare(
         static=static,
         static_graphs=static_graphs,
         changelog=changelog,
+        net=net,
         lateness=lateness,
         lateness_of=lateness_of,
         partition=partition,
@@ -457,6 +462,7 @@ class _Prepared:
     template: tuple[TemplateTriple, ...]
     lateness: int
     waiting: Waiting | None
+    net: bool
     documents: tuple[int | None, ...]
     skip_malformed: bool
     in_order: bool
@@ -483,6 +489,7 @@ class _Prepared:
             split=claimed.split,
             own_ticks=own_elements or plan.rules is not None,
             waiting=waiting,
+            net=self.net,
         )
         return Job(
             folder=location.text,
@@ -514,6 +521,7 @@ def _prepared(
     static: Iterable[StaticSource] | StaticSource = (),
     static_graphs: Mapping[str, StaticSource] | None = None,
     changelog: bool = False,
+    net: bool = False,
     lateness: int = 0,
     lateness_of: Mapping[str, int] | None = None,
     partition: str | Mapping[str, str] | None = None,
@@ -538,6 +546,10 @@ def _prepared(
     if check is not None:
         check(compiled.plan)
     documents = documents_of(document, compiled.plan.streams)
+    if net and compiled.plan.output != "CHANGELOG":
+        raise UsageError(
+            "net leaves out results that come and go in a micro-batch: give changelog=True, which tells both"
+        )
     waiting = None if in_order else waiting_of(compiled.plan, lateness, lateness_of, partition, idle)
     dictionary = Dictionary(strict=True)
     data = load_static_data(compiled.plan, static, static_graphs, dictionary, supplied)
@@ -573,6 +585,7 @@ def _prepared(
         template,
         lateness,
         waiting,
+        net,
         documents,
         on_error == "skip",
         in_order,

@@ -35,7 +35,8 @@ _TERMS, _STATIC = "terms", "static"
 class Blueprint:
     """The stages of a plan. `report`: gets reports of its dataflows. `split`: parts may hold rows of others (migration.py), whose
     results they leave out. `own_ticks`: the parts of the first stage have different ticks. `lateness`: microseconds for which the
-    local runner waits, if elements do not wait before it. The others: see `Job`."""
+    local runner waits, if elements do not wait before it. `net`: of a micro-batch's results the net changes are
+    handed out. The others: see `Job`."""
 
     plan: Plan
     stages: tuple[PlannedStage, ...]
@@ -48,6 +49,7 @@ class Blueprint:
     split: bool = False
     own_ticks: bool = False
     waiting: Waiting | None = None
+    net: bool = False
 
     def packed(self) -> bytes:
         """For the tasks, which unpack it only where a state has to be made."""
@@ -67,7 +69,7 @@ class Blueprint:
         changelog: ChangelogOutput | None = None
         own = OwnRows.of(stage, part) if self.split else None
         results: Rendered | Handover = Rendered(
-            dictionary, self.columns, self.template, part, ticks=self.in_order, own=own
+            dictionary, self.columns, self.template, part, ticks=self.in_order, own=own, net=self.net
         )
         if number < len(self.exchanges):
             exchange = self.exchanges[number]
