@@ -2,16 +2,17 @@
 
     python -m bench.suites.service [--seconds N] [--subscribers N] [--queries N] [--quick]
 
-The load comes from this process, on the same machine. Elements as bodies of N-Quads of 5,000 elements, answered when they are on the
-disk: triples a second. Then single elements at a fixed rate: the time from the begin of a POST to its result at a subscriber (SSE).
-The same with many subscribers: results a second over all. Last, so many queries of ten kinds over one stream: how long their
-registration takes, and elements a second beside ten queries. The disk's own time for a sync is in the figures. Writes
-bench/results/service.json.
+The load comes from this process, on the same machine. Elements as bodies of N-Quads of 5,000 elements, answered when they are on
+the disk: triples a second. Then single elements at a fixed rate: the time from the begin of a POST to its result at a subscriber
+(SSE), and the CPU time that the server and this process take for each. The same with many subscribers: results a second over all.
+Last, so many queries of ten kinds over one stream: how long their registration takes, and elements a second beside ten queries. The
+disk's own time for a sync is in the figures. Writes bench/results/service.json.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import statistics
 import subprocess
@@ -20,25 +21,40 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from bench.suites.durable import sync_seconds
+from bench.suites.http_load import Posts, Subscriber
 from bench.suites.outcome import folder_of, parser_of, taken_now
 from bench.suites.service_kills import start, wait_until_ready
 
 EX = "http://ex.org/"
 PREFIX = f"PREFIX : <{EX}> "
 SECONDS, SUBSCRIBERS, QUERIES = 8.0, 1_000, 1_000
-_IN_A_BODY, _RATE, _CONNECTIONS = 5_000, 1_000, 16
+_IN_A_BODY, _RATE, _CONNECTIONS = 5_000, 1_000, 64
 _DOUBLE = "<http://www.w3.org/2001/XMLSchema#double>"
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server. `base`: its address."""
+
+    base: str
+    process: int
+
+    def cpu_seconds(self) -> float:
+        """CPU time that it has taken."""
+        fields = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Inside, a server of an empty folder; gives its address."""
+def served(folder: Path) -> Iterator[Served]:
+    """Inside, a server of an empty folder."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -48,7 +64,7 @@ def served(folder: Path) -> Iterator[str]:
     try:
         wait_until_ready(base)
         httpx.put(f"{base}/streams/s", json={"iri": f"{EX}s"}).raise_for_status()
-        yield base
+        yield Served(base, process.pid)
     finally:
         process.terminate()
         try:
@@ -93,84 +109,37 @@ def ingest(base: str, seconds: float) -> dict[str, float]:
     }
 
 
-class _Posting:
-    """A connection that stays open: otherwise a client's own work for a request would be most of the measurement."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
-        self._reader, self._writer, self._host = reader, writer, host
-
-    @classmethod
-    async def connected(cls, base: str) -> _Posting:
-        host = base.partition("://")[2]
-        name, _, port = host.partition(":")
-        return cls(*await asyncio.open_connection(name, int(port)), host)
-
-    async def post(self, body: bytes) -> None:
-        """Send elements; returns when they are acknowledged."""
-        head = (
-            f"POST /streams/s HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/n-triples\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
-        self._writer.write(head.encode() + body)
-        answer = (await self._reader.readuntil(b"\r\n\r\n")).lower()
-        assert answer.startswith(b"http/1.1 200"), answer
-        await self._reader.readexactly(int(answer.partition(b"content-length:")[2].split(b"\r\n")[0]))
-
-
-async def latency(base: str, seconds: float, subscribers: int) -> dict[str, float]:
-    """Milliseconds from a POST to its result at the first subscriber; results a second over all."""
+async def latency(served: Served, seconds: float, subscribers: int) -> dict[str, float]:
+    """Milliseconds from a POST to its result at the first subscriber; results a second over all; CPU time for each element."""
     seen: dict[str, float] = {}
-    counts = [0]
-    ready = asyncio.Semaphore(0)
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-    async with httpx.AsyncClient(base_url=base, timeout=None, limits=limits) as client:
-
-        async def follow(first: bool) -> None:
-            async with client.stream(
-                "GET", "/queries/all/results", headers={"Accept": "text/event-stream"}
-            ) as response:
-                ready.release()
-                async for line in response.aiter_lines():
-                    if line.startswith("data: {"):
-                        counts[0] += 1
-                        if first:
-                            name = line.partition('"value":"')[2].partition('"')[0]
-                            seen[name] = time.perf_counter()
-
-        tasks = [asyncio.create_task(follow(number == 0)) for number in range(subscribers)]
-        for _ in tasks:
-            await ready.acquire()
-        sent: dict[str, float] = {}
-
-        posting = [await _Posting.connected(base) for _ in range(_CONNECTIONS)]
-        idle: asyncio.Queue[_Posting] = asyncio.Queue()
-        for each in posting:
-            idle.put_nowait(each)
-
-        async def post(name: str) -> None:
-            sent[name] = time.perf_counter()
-            connection = await idle.get()
-            await connection.post(f'<{EX}{name}> <{EX}n> "{name}" .\n'.encode())
-            idle.put_nowait(connection)
-
-        posts, started = [], time.perf_counter()
-        rate = _RATE if subscribers == 1 else 10
-        for number in range(round(rate * seconds)):
-            await asyncio.sleep(max(0.0, started + number / rate - time.perf_counter()))
-            posts.append(asyncio.create_task(post(f"n{subscribers}-{number}")))
-        await asyncio.gather(*posts)
-        await asyncio.sleep(1.0)
-        took = time.perf_counter() - started - 1.0
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    host, path = served.base.partition("://")[2], "/queries/all/results"
+    following = [await Subscriber.connected(host, path, seen if not number else None) for number in range(subscribers)]
+    posts = await Posts.connected(host, "/streams/s", "application/n-triples", _CONNECTIONS)
+    sent: dict[str, float] = {}
+    rate = _RATE if subscribers == 1 else 10
+    count, cpu, own, started = round(rate * seconds), served.cpu_seconds(), time.process_time(), time.perf_counter()
+    for number in range(count):
+        if (early := started + number / rate - time.perf_counter()) > 0:
+            await asyncio.sleep(early)
+        name = f"n{subscribers}-{number}"
+        sent[name] = time.perf_counter()
+        posts.post(f'<{EX}{name}> <{EX}n> "{name}" .\n'.encode())
+    await posts.all_answered()
+    cpu, own, took = served.cpu_seconds() - cpu, time.process_time() - own, time.perf_counter() - started
+    await asyncio.sleep(1.0)
+    posts.close()
+    for each in following:
+        each.close()
+    assert not posts.failures, posts.failures[0]
     times = sorted(1000 * (seen[name] - sent[name]) for name in sent if name in seen)
     return {
         "elements_per_second": rate,
         "p50_ms": round(times[len(times) // 2], 1),
         "p99_ms": round(times[len(times) * 99 // 100], 1),
-        "results_per_second": round(counts[0] / took),
-        "lost": len(sent) - len(times),
+        "results_per_second": round(sum(each.count for each in following) / took),
+        "lost": count - len(times),
+        "server_cpu_ms": round(1000 * cpu / count, 2),
+        "load_cpu_ms": round(1000 * own / count, 2),
     }
 
 
@@ -222,15 +191,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="cqels-service-") as name:
         folder = Path(name)
         figures["sync_ms"] = round(sync_seconds(folder) * 1000, 3)
-        with served(folder / "ingest") as base:
-            figures["ingest"] = ingest(base, seconds)
-        with served(folder / "latency") as base:
-            with httpx.Client(base_url=base) as client:
+        with served(folder / "ingest") as server:
+            figures["ingest"] = ingest(server.base, seconds)
+        with served(folder / "latency") as server:
+            with httpx.Client(base_url=server.base) as client:
                 register(client, "all", "SELECT ?n { STREAM :s [COUNT 100] { ?x :n ?n } }")
-            figures["latency"] = asyncio.run(latency(base, seconds, 1))
-            figures["subscribers"] = {"subscribers": subscribers} | asyncio.run(latency(base, seconds, subscribers))
-        with served(folder / "many") as base:
-            figures["queries"] = many(base, seconds, given.queries or (20 if given.quick else QUERIES))
+            figures["latency"] = asyncio.run(latency(server, seconds, 1))
+            figures["subscribers"] = {"subscribers": subscribers} | asyncio.run(latency(server, seconds, subscribers))
+        with served(folder / "many") as server:
+            figures["queries"] = many(server.base, seconds, given.queries or (20 if given.quick else QUERIES))
     path = taken_now("service", (__doc__ or "").split("\n\n")[0], figures, quick=given.quick).write(folder_of(given))
     for part, found in figures.items():
         print(f"{part}: {found}")

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from cqels_py.batches.rearrange import empty_elements
+import numpy as np
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.batches.rearrange import empty_elements, slice_elements
 from cqels_py.engine.stream_opening import opening_of
-from cqels_py.errors import DataError, UsageError
+from cqels_py.errors import CqelsError, DataError, UsageError
+from cqels_py.formats.joined_documents import Joined
 from cqels_py.mappings.context import RowMap
-from cqels_py.sources.documents import document_elements
+from cqels_py.sources.documents import JOINED, document_elements, joined_elements
+from cqels_py.sources.protocol import Opening
 
 if TYPE_CHECKING:
     from cqels_py.engine.engine import Engine
@@ -20,7 +28,8 @@ KEPT_SECONDS = 24 * 3600
 """Seconds for which a key is kept."""
 MOST_KEYS = 100_000
 """The keys that are kept; beyond them the oldest are forgotten earlier."""
-_SECOND = 1_000_000
+_SMALL = 1 << 16
+"""Bytes of a document that is read together with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,30 +97,87 @@ class OnceKeys:
         return [asdict(once) for once in self._kept.values()]
 
 
-def take_document(engine: Engine, stream: str, document: Document) -> Taken:
-    """Take the elements in, in one step. The caller holds `_turn`. Errors as of `Engine.push_document`."""
+def take_documents(engine: Engine, given: Sequence[tuple[str, Document]]) -> list[Taken | CqelsError]:
+    """Take in documents, each with its stream, in order; an error stands in its document's place. The caller holds `_turn`.
+
+    Small ones that follow each other are read in one go.
+    """
+    found: list[Taken | CqelsError] = []
+    for (stream, _), together in groupby(given, _joined_by):
+        documents = [document for _, document in together]
+        arrival = engine._clocks.wall.hold()
+        joined = _read_together(engine, stream, documents, arrival) if len(documents) > 1 else None
+        if joined is None:
+            found += [_answer(partial(_take_alone, engine, stream, each)) for each in documents]
+        elif (joined.batch.time == arrival).all():
+            found += _take_in_a_step(engine, stream, joined)
+        else:
+            found += [
+                _answer(partial(_take, engine, stream, slice_elements(joined.batch, start, end)))
+                for start, end in pairwise([0, *joined.ends])
+            ]
+    return found
+
+
+def _take_in_a_step(engine: Engine, stream: str, joined: Joined) -> list[Taken | CqelsError]:
+    """Take in documents whose elements all have the time of their arrival: all of them are late, or none is."""
+    taken = _answer(partial(_take, engine, stream, joined.batch))
+    if isinstance(taken, CqelsError):
+        return [taken] * len(joined.ends)
+    counts = np.diff(joined.ends, prepend=0).tolist()
+    return [
+        Taken(count, count if taken.late else 0, count if taken.ahead else 0, unread=taken.unread) for count in counts
+    ]
+
+
+def _joined_by(given: tuple[str, Document]) -> tuple[str, object]:
+    """Documents that follow each other with an equal one can be read in one go."""
+    stream, document = given
+    is_small = len(document.body) <= _SMALL
+    if is_small and document.format in JOINED and document.key is None and document.map is None:
+        return stream, document.format
+    return stream, object()
+
+
+def _read_together(engine: Engine, stream: str, documents: Sequence[Document], arrival: int) -> Joined | None:
+    """Their elements; None if each has to be read alone, also as one of them cannot be read."""
+    try:
+        return joined_elements(
+            [each.body for each in documents],
+            documents[0].format,
+            _opening(engine, stream, None),
+            source=documents[0].source,
+            arrival=arrival,
+        )
+    except DataError:
+        return None
+
+
+def _take_alone(engine: Engine, stream: str, document: Document) -> Taken:
+    """Take the elements in, in one step. Errors as of `Engine.push_document`."""
     once = None
     if document.key is not None:
         digest = hashlib.sha256(document.body).hexdigest()[:32]
         if (known := engine._once.found(stream, document.key, digest)) is not None:
             return Taken(known.elements, repeated=True)
         once = Once(stream, document.key, digest, time.time(), 0)
-    streams = engine._registry.streams
-    unread = stream not in streams.numbers
-    opening = opening_of(
-        engine, stream, streams.time_predicates.get(stream), _raise, document.map, number=streams.numbers.get(stream, 0)
-    )
     batch = document_elements(
         document.body,
         document.format,
-        replace(opening, on_error="stop"),
+        _opening(engine, stream, document.map),
         source=document.source,
         arrival=engine._clocks.wall.hold(),
     )
+    return _take(engine, stream, batch, once)
+
+
+def _take(engine: Engine, stream: str, batch: ElementBatch, once: Once | None = None) -> Taken:
+    """Take elements in, in one step."""
     if engine.watched is not None:
         engine.watched.take(stream, batch)
     elements, counters = len(batch), engine._counters
     late, ahead = counters.late, counters.ahead
+    unread = stream not in engine._registry.streams.numbers
     if unread:
         batch = empty_elements()
     if once is not None:
@@ -121,6 +187,19 @@ def take_document(engine: Engine, stream: str, document: Document) -> Taken:
     if once is not None:
         engine._once.add(once)
     return Taken(elements, counters.late - late, counters.ahead - ahead, unread=unread)
+
+
+def _answer(call: Callable[[], Taken]) -> Taken | CqelsError:
+    try:
+        return call()
+    except CqelsError as error:
+        return error
+
+
+def _opening(engine: Engine, stream: str, map: RowMap | None) -> Opening:
+    streams = engine._registry.streams
+    number, predicate = streams.numbers.get(stream, 0), streams.time_predicates.get(stream)
+    return replace(opening_of(engine, stream, predicate, _raise, map, number=number), on_error="stop")
 
 
 def _raise(error: DataError) -> None:

@@ -31,7 +31,7 @@ from cqels_py.engine.backfill import OneAtATime, register_with_elements_of_befor
 from cqels_py.engine.clocks import Clocks
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
-from cqels_py.engine.documents import Document, Once, OnceKeys, Taken, take_document
+from cqels_py.engine.documents import Document, Once, OnceKeys, Taken, take_documents
 from cqels_py.engine.durable.companion import Companion
 from cqels_py.engine.durable.logged import SYNC
 from cqels_py.engine.durable.opening import opened
@@ -821,16 +821,11 @@ class Engine:
         """
         if self._pending.is_here():
             raise called_by_subscriber("push_documents")
-        found: list[Taken | CqelsError] = []
         self._begin_time()
         with self._turn:
             self._check_room()
             wrong = self._evaluate()
-            for stream, document in given:
-                try:
-                    found.append(take_document(self, stream, document))
-                except CqelsError as error:
-                    found.append(error)
+            found = take_documents(self, given)
             deliveries = self._pending.take()
         self._deliver(deliveries, wrong)
         return found

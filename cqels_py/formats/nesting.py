@@ -42,8 +42,8 @@ class Nesting:
         follows.
         """
         subjects = rows[0, runs[FIRST_ROW]]
-        nothing_nests = ended or not _are_blank(np.array([following])).any()
-        if nothing_nests and not self._runs.size and not _are_blank(subjects).any():
+        nothing_nests = ended or not are_blank(np.array([following])).any()
+        if nothing_nests and not self._runs.size and not are_blank(subjects).any():
             return runs, rows, subjects
         runs, rows = self._behind_kept(runs, rows)
         return self._settle(runs, rows, following, ended)
@@ -90,7 +90,8 @@ class Nesting:
         self._rows = rows.take(taken, axis=1)
 
 
-def _are_blank(ids: Ids) -> npt.NDArray[np.bool_]:
+def are_blank(ids: Ids) -> npt.NDArray[np.bool_]:
+    """Which ids are those of blank nodes?"""
     found: npt.NDArray[np.bool_] = (ids >> TAG_SHIFT) & 15 == TAG_BLANK
     return found
 

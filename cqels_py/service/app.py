@@ -23,6 +23,7 @@ from cqels_py.service.accept import chosen
 from cqels_py.service.answers import answer_in
 from cqels_py.service.bodies import body_of, media_type, read_json, text_of
 from cqels_py.service.definitions import QueryDefinition, StreamDefinition, backfill_of
+from cqels_py.service.elements import Elements, ShortPath
 from cqels_py.service.failures import (
     Failed,
     MethodNotAllowed,
@@ -40,9 +41,8 @@ from cqels_py.service.openapi import openapi
 from cqels_py.service.pushing import Pushing
 from cqels_py.service.responses import json_response, problem_response
 from cqels_py.service.sending import EVENTS, LINES, ResultResponse, first_number, send_to_socket
-from cqels_py.service.service import Pushed, Service
+from cqels_py.service.service import Service
 from cqels_py.service.sign_in import SIGN_IN
-from cqels_py.sources.documents import FORMATS
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -63,9 +63,10 @@ class Requests:
         self.hub = Hub(service.limits)
         # Elements wait for the disk, queries for compilers: neither waits for the other.
         self._pushing = Pushing(service.push)
+        self.elements = Elements(service, self._pushing)
         self._others = ThreadPoolExecutor(_OTHERS, "cqels request")
         self._one_shots = ThreadPoolExecutor(service.limits.sparql_queries, "cqels sparql")
-        self._pushes = self._asked = 0
+        self._asked = 0
 
     def close(self) -> None:
         """Wait for the requests that have begun."""
@@ -86,7 +87,7 @@ class Requests:
         return json_response(await self._done(self.service.stream_figures, request.path_params["name"]))
 
     async def put_stream(self, request: Request) -> ASGIApp:
-        name, body = request.path_params["name"], await body_of(request, self.service.limits)
+        name, body = request.path_params["name"], await body_of(request.headers, request.receive, self.service.limits)
         _check_json(request)
         new = await self._done(lambda: self.service.put_stream(name, StreamDefinition.of(read_json(body))))
         return json_response(await self._done(self.service.stream_figures, name), 201 if new else 200)
@@ -96,30 +97,7 @@ class Requests:
         return Response(status_code=204)
 
     async def post_elements(self, request: Request) -> ASGIApp:
-        name, kind = request.path_params["name"], media_type(request)
-        stream = self.service.stream(name)
-        if kind not in FORMATS:
-            raise UnknownMediaType(f"elements are {', '.join(FORMATS)}, not {kind or 'without a Content-Type'}")
-        key = request.headers.get("idempotency-key")
-        if key is not None and not 0 < len(key) <= 255:
-            raise UsageError("an Idempotency-Key has 1 to 255 characters")
-        if self._pushes >= self.service.limits.pushes:
-            raise TooMany(f"{self._pushes} bodies wait already: send them a little later")
-        self._pushes += 1
-        try:
-            body = await body_of(request, self.service.limits)
-            taken = await self._pushing.push(Pushed.of(stream, body, FORMATS[kind], key))
-        finally:
-            self._pushes -= 1
-        return json_response(
-            {
-                "elements": taken.elements,
-                "late": taken.late,
-                "ahead": taken.ahead,
-                "repeated": taken.repeated,
-                "unread": taken.unread,
-            }
-        )
+        return self.elements
 
     async def get_rejects(self, request: Request) -> ASGIApp:
         return json_response(await self._done(self.service.stream_rejects, request.path_params["name"]))
@@ -137,10 +115,10 @@ class Requests:
         return json_response(await self._done(self.service.query_figures, running))
 
     async def put_query(self, request: Request) -> ASGIApp:
-        name, kind = request.path_params["name"], media_type(request)
+        name, kind = request.path_params["name"], media_type(request.headers)
         if kind not in ("application/sparql-query", "application/json"):
             raise UnknownMediaType(f"a query is application/sparql-query or application/json, not {kind!r}")
-        body = await body_of(request, self.service.limits)
+        body = await body_of(request.headers, request.receive, self.service.limits)
         given = {"text": text_of(body)} if kind == "application/sparql-query" else read_json(body)
         if request.query_params.get("changelog") in ("true", "1") and isinstance(given, dict):
             given = {**given, "changelog": True}
@@ -215,12 +193,12 @@ class Requests:
         return await self._answer_once(request, request.query_params)
 
     async def post_sparql(self, request: Request) -> ASGIApp:
-        kind = media_type(request)
+        kind = media_type(request.headers)
         if kind not in ("application/sparql-query", "application/x-www-form-urlencoded"):
             raise UnknownMediaType(
                 f"a query is application/sparql-query or application/x-www-form-urlencoded, not {kind!r}; nothing is updated here"
             )
-        text = text_of(await body_of(request, self.service.limits))
+        text = text_of(await body_of(request.headers, request.receive, self.service.limits))
         if kind == "application/sparql-query":
             return await self._answer_once(request, request.query_params, text)
         return await self._answer_once(request, QueryParams(text))
@@ -262,7 +240,7 @@ class Requests:
 
     async def begin_session(self, request: Request) -> ASGIApp:
         """A browser gets the token as a cookie that no script can read."""
-        given = read_json(await body_of(request, self.service.limits))
+        given = read_json(await body_of(request.headers, request.receive, self.service.limits))
         token = given.get("token") if isinstance(given, dict) else None
         if not isinstance(token, str) or not is_token(token, self._token):
             await asyncio.sleep(_SECONDS_AFTER_A_WRONG_TOKEN)
@@ -284,8 +262,12 @@ class Requests:
         return json_response(openapi())
 
 
-def application(requests: Requests) -> Starlette:
-    """All routes."""
+def application(requests: Requests) -> ASGIApp:
+    """All requests."""
+    return ShortPath(requests.elements, _routed(requests))
+
+
+def _routed(requests: Requests) -> Starlette:
     r = requests
     routes = [
         Route("/streams", _answered(r.list_streams), methods=["GET"]),
@@ -350,7 +332,7 @@ async def _http_problem(request: Request, error: Exception) -> Response:
 
 
 def _check_json(request: Request) -> None:
-    if media_type(request) != "application/json":
+    if media_type(request.headers) != "application/json":
         raise UnknownMediaType("the body is application/json")
 
 

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive
 
 from cqels_py.errors import DataError, Place
 from cqels_py.service.failures import ServiceError, TooLarge, UnknownMediaType
 from cqels_py.service.limits import MIB, Limits
 
 
-async def body_of(request: Request, limits: Limits) -> bytes:
+async def body_of(headers: Mapping[str, str], receive: Receive, limits: Limits) -> bytes:
     """The body, decompressed. TooLarge; UnknownMediaType for an encoding that is not known; DataError for a damaged one."""
-    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    coding = headers.get("content-encoding", "identity").strip().lower()
     if coding not in ("identity", "gzip", "deflate"):
         raise UnknownMediaType(f"the Content-Encoding is gzip or deflate, not {coding!r}")
-    length = request.headers.get("content-length", "0")
+    length = headers.get("content-length", "0")
     if length.isdigit() and len(length) < 20 and int(length) > limits.body:
         raise _too_large(limits)
     decompressor = None if coding == "identity" else zlib.decompressobj(zlib.MAX_WBITS | 32)
     parts: list[bytes] = []
     sent = size = 0
+    more = True
     try:
-        async for chunk in request.stream():
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ServiceError("the client has gone")
+            chunk, more = message.get("body", b""), message.get("more_body", False)
             sent += len(chunk)
             if sent > limits.body:
                 raise _too_large(limits)
@@ -39,17 +45,15 @@ async def body_of(request: Request, limits: Limits) -> bytes:
             parts.append(chunk)
     except zlib.error as error:
         raise DataError(f"the body is not {coding}: {error}") from None
-    except ClientDisconnect:
-        raise ServiceError("the client has gone") from None
     if decompressor is not None and sent and not decompressor.eof:
         raise DataError(f"the body ends in the middle of its {coding} data")
     return b"".join(parts)
 
 
-def media_type(request: Request) -> str:
+def media_type(headers: Mapping[str, str]) -> str:
     """The media type of the body, without parameters. UnknownMediaType for a character set other than UTF-8."""
-    kind, _, parameters = request.headers.get("content-type", "").partition(";")
-    for each in parameters.split(";"):
+    kind, _, parameters = headers.get("content-type", "").partition(";")
+    for each in parameters.split(";") if parameters else ():
         name, _, value = each.partition("=")
         if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in ("utf-8", "utf8", "us-ascii"):
             raise UnknownMediaType(f"bodies are in UTF-8, not {value.strip()}")

@@ -10,11 +10,17 @@ from starlette.responses import Response
 from cqels_py.errors import CqelsError
 from cqels_py.service.failures import PROBLEM, ServiceError, problem_of, status_of
 
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def json_bytes(content: Any) -> bytes:
+    """JSON without spaces."""
+    return _JSON.encode(content).encode()
+
 
 def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """JSON."""
-    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-    return Response(body, status, headers, "application/json")
+    return Response(json_bytes(content), status, headers, "application/json")
 
 
 def problem_response(error: CqelsError) -> Response:

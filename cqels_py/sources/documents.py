@@ -14,11 +14,13 @@ from typing import Any
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.errors import DataError, Place, UsageError
+from cqels_py.formats.joined_documents import Joined, JoinedDocuments
 from cqels_py.formats.kernel_calls import calls_to_read
+from cqels_py.formats.lines import line_blocks
 from cqels_py.formats.ntriples import Reading
 from cqels_py.formats.scopes import ELEMENT
 from cqels_py.kernels.compiler.prepare import prepare
-from cqels_py.kernels.text.tokenizer import BY_GRAPH
+from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
 from cqels_py.mappings.mapping import TIME, Mapping
 from cqels_py.sources.files import elements_of_document, handling
 from cqels_py.sources.live import MessageColumns
@@ -39,6 +41,8 @@ FORMATS = {
     "application/x-jelly-rdf": "jelly",
 }
 """Formats by media type."""
+JOINED = ("nq", "nt")
+"""Formats whose documents can be read in one go."""
 _WITHOUT_GRAPHS = {"nq": "nt", "trig": "ttl"}
 """The format of a document that has triples alone, where its own has graphs too."""
 _TIME_OF_A_GRAPH = b"generatedAtTime"
@@ -77,6 +81,21 @@ def document_elements(body: bytes, format: str, opening: Opening, *, source: str
             raise error from None
 
 
+def joined_elements(
+    bodies: Sequence[bytes], format: str, opening: Opening, *, source: str, arrival: int
+) -> Joined | None:
+    """The elements of several documents in one of `JOINED`, as `document_elements` would give them one by one.
+
+    None where each has to be read alone to know. DataError if one cannot be read: which one, is found in the same way.
+    """
+    prepare(calls_to_read(format))
+    by = BY_GRAPH if format == "nq" else BY_SUBJECT
+    malformed = handling(opening.on_error, opening.report)
+    reading = _reading(opening, source, arrival, by)
+    reader = JoinedDocuments(opening.dictionary, reading, malformed)
+    return reader.read_documents(line_blocks((body,), source, malformed) for body in bodies)
+
+
 def _of_text(body: bytes, format: str, opening: Opening, source: str, arrival: int) -> ElementBatch:
     prepare(calls_to_read(format))
     batches = elements_of_document(
@@ -90,14 +109,14 @@ def _of_text(body: bytes, format: str, opening: Opening, source: str, arrival: i
     return concatenate_elements(list(batches))
 
 
-def _reading(opening: Opening, source: str, arrival: int) -> Reading:
+def _reading(opening: Opening, source: str, arrival: int, by: int = BY_GRAPH) -> Reading:
     return Reading(
-        BY_GRAPH,
+        by,
         opening.number,
         None if opening.time_predicate is None else f"<{opening.time_predicate.strip('<>')}>",
         source,
         per_element=opening.blank_nodes == ELEMENT,
-        graphs=opening.graphs,
+        graphs=opening.graphs and by == BY_GRAPH,
         on_questionable_time=opening.on_questionable_time,
         arrival=arrival,
     )
