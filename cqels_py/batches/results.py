@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,8 @@ class ResultBatch:
     `time` (n): the tick's time in microseconds. `sign` (n): +1 or -1. `columns`: one id column (n) for each of `variables`;
     unbound is 0. An ASK query has the one column "boolean". `tick` (n): the tick's number within the step that made the results;
     a batch has all of a tick's results or none. None: results of the same time are of the same tick. `number`: that of the first
-    result among all of its query, from 1; 0 until it has one.
+    result among all of its query, from 1; 0 until it has one. `made`: that which receivers have made of these results, such as
+    lines, for others; None where no other query has the same results.
     """
 
     variables: tuple[str, ...]
@@ -26,9 +29,15 @@ class ResultBatch:
     columns: tuple[Ids, ...]
     tick: npt.NDArray[np.int32] | None = None
     number: int = 0
+    made: dict[Hashable, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.time)
+
+
+def unnumbered(batch: ResultBatch) -> ResultBatch:
+    """The same results, for another query, which numbers them."""
+    return ResultBatch(batch.variables, batch.time, batch.sign, batch.columns, batch.tick, made=batch.made)
 
 
 def first_rows(batch: ResultBatch, count: int) -> ResultBatch:

@@ -13,7 +13,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.build_operator import make_output
 from cqels_py.dataflow.builder import DataflowBuilder
 from cqels_py.dataflow.counted_join import CountedJoinScan
-from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, DeltaSource, OperatorNode, sources_below
+from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, DeltaSource, OperatorNode, sources_below, unwrap
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.match_scan import MatchScan
@@ -33,6 +33,7 @@ from cqels_py.errors import UsageError
 from cqels_py.event_time.clock import ClockedWindow, Ticks
 from cqels_py.event_time.timers import EventTimers
 from cqels_py.functions.limits import NO_REPORTS, Limits
+from cqels_py.operators.r2s.ask import Ask
 from cqels_py.operators.r2s.changelog_output import (
     Changelog,
     ChangelogOutput,
@@ -40,9 +41,11 @@ from cqels_py.operators.r2s.changelog_output import (
     Output,
     ResultsAndChangelog,
 )
+from cqels_py.operators.r2s.streams import Changes
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 from cqels_py.plan.order import is_monotone, is_timed
+from cqels_py.state.named_values import values_of
 
 Shared = TypeVar("Shared", bound=SharedSource)
 
@@ -115,6 +118,7 @@ class Dataflow:
         self._program: StepProgram | None = None
         self._without_program = False
         self._origin: Hashable = None
+        self._follows = False
         self.reader = self.shared_scans.attach(self._scans)
 
     def _know_sources(self) -> None:
@@ -247,8 +251,33 @@ class Dataflow:
         self._know_sources()
         self.shared_scans = move.scans
         self.reader = self.shared_scans.attach(self._scans)
+        if self._follows:
+            self.shared_scans.readers.detach(self.reader)
+            return
         self.shared_scans.readers.park(self.reader)
         self.shared_scans.readers.resume(self.reader)
+
+    @property
+    def results_key(self) -> Hashable:
+        """On one scans, dataflows with equal keys have equal results from now on, between two steps. None: no other one has them."""
+        output, query = self._output, self.plan
+        if not self._ticked or self._every_tick or self._cell or not isinstance(output, Ask | Changes):
+            return None
+        state = tuple(values_of(output).items())
+        return id(unwrap(self.root)), query.form, query.output, query.variables, state
+
+    def follow(self, other: Dataflow) -> None:
+        """From now on the results are those of another dataflow with an equal `results_key`: this one takes part in no steps."""
+        self._follows = True
+        self.shared_scans.readers.detach(self.reader)
+        if isinstance(other._output, Ask):
+            # That of `Changes` has no state, and asks its own dataflow for signs.
+            self._output = other._output
+
+    def take_over(self, other: Dataflow) -> None:
+        """Take part in steps in the place of another dataflow, which is followed until now."""
+        self._follows = False
+        self.reader, other.reader = other.reader, self.reader
 
     def changes(self, routed: RoutedBatch) -> Iterator[Delta]:
         """As `process`, but for the changes of the answer themselves instead of results."""

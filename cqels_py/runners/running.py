@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import slice_elements
-from cqels_py.batches.results import ResultBatch
+from cqels_py.batches.results import ResultBatch, unnumbered
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.moving import Move
 from cqels_py.dataflow.router import RoutedBatch
@@ -58,7 +58,8 @@ class Feed(Protocol):
 class RunningQuery:
     """A dataflow, the engine's numbers of its streams, and the receiver of its results.
 
-    `by_clock`: whether its time follows the clock, if it says so; None: its streams decide.
+    Of queries with equal results one takes part in steps, and `followers` get its results. `by_clock`: whether its time follows the
+    clock, if it says so; None: its streams decide.
     """
 
     def __init__(
@@ -70,11 +71,42 @@ class RunningQuery:
         self._receiver = receiver
         self._detached = False
         self.feed: Feed | None = None
+        self.followers: tuple[RunningQuery, ...] = ()
+        self._leader: RunningQuery | None = None
+        # Once it is detached: the one of its followers that takes part in steps in its place.
+        self._successor: RunningQuery | None = None
+
+    @property
+    def follows(self) -> bool:
+        """Does it get the results of another query?"""
+        return self._leader is not None
+
+    def follow(self, leader: RunningQuery) -> None:
+        """From now on, between two steps, get the results of another query that has the same ones, and so do its own followers."""
+        joined, self.followers = (self, *self.followers), ()
+        leader.followers = (*leader.followers, *joined)
+        for each in joined:
+            each._leader = leader
+            each.dataflow.follow(leader.dataflow)
 
     def detach(self) -> None:
         """Unregister the query. If its own receiver causes this, it gets no more results of the current step."""
         self._detached = True
+        if self._leader is not None:
+            self._leader.followers = tuple([each for each in self._leader.followers if each is not self])
+            self._leader = None
+        elif self.followers:
+            self._hand_over()
         self.dataflow.detach()
+
+    def _hand_over(self) -> None:
+        """The first follower takes part in steps from now on."""
+        first, *rest = self.followers
+        self.followers, first.followers, first._leader = (), tuple(rest), None
+        for each in rest:
+            each._leader = first
+        first.dataflow.take_over(self.dataflow)
+        self._successor = first
 
     @property
     def feeds(self) -> bool:
@@ -101,35 +133,48 @@ class RunningQuery:
 
     def process(self, routed: RoutedBatch, view: StreamView) -> int:
         """Take part in a step of the elements of `view`; returns the number of results."""
+        if self._successor is not None:
+            return self._successor.process(routed, view)
         try:
             results = self.dataflow.process(routed)
         except MemoryError as error:
             self.run_out_of_memory(error)
             return 0
-        return self._deliver(results, view, routed.step.element_tick)
+        return self._deliver(results, view, routed.step.element_tick, self.followers)
 
     def update_static(self, static: StaticData) -> int:
         """Replace the static data; returns the number of results."""
         return self._deliver(self.dataflow.update_static(static), _NO_ELEMENTS, NO_ARRIVALS)
 
-    def _deliver(self, results: Iterable[ResultBatch], view: StreamView, element_tick: ElementTicks) -> int:
+    def _deliver(
+        self,
+        results: Iterable[ResultBatch],
+        view: StreamView,
+        element_tick: ElementTicks,
+        followers: Sequence[RunningQuery] = (),
+    ) -> int:
         count = 0
         try:
             for batch in results:
-                if rows := len(batch.time):
-                    count += rows
-                    self.dataflow.results.rows_out += rows
-                    if self.feed is not None:
-                        self.feed.take(batch, view, element_tick)
-                    self._receiver.deliver(batch)
-                    if self._detached:
-                        break
+                if not len(batch.time):
+                    continue
+                if self.feed is not None:
+                    self.feed.take(batch, view, element_tick)
+                if followers:
+                    batch.made = {}
+                if not self._detached:
+                    count += self.deliver(batch)
+                for each in followers:
+                    if not each.is_detached:
+                        count += each.deliver(unnumbered(batch))
+                if self._detached and not followers:
+                    break
         except MemoryError as error:
             self.run_out_of_memory(error)
         return count
 
     def deliver(self, results: ResultBatch) -> int:
-        """Results of the step of one element; returns how many."""
+        """Results of the current step; returns how many."""
         self.dataflow.results.rows_out += len(results.time)
         self._receiver.deliver(results)
         return len(results.time)
@@ -157,6 +202,8 @@ class QueriesOnScans:
         self._numbers = {stream: number for number, stream in enumerate(self._streams)}
         self.feed = queries[0].feed
         self._alone = queries[0] if len(queries) == 1 and self.feed is None else None
+        # May some of them have equal results, and not know it yet?
+        self._divided = len(queries) > 1
 
     def __contains__(self, query: RunningQuery) -> bool:
         return query in self._queries.values()
@@ -169,6 +216,7 @@ class QueriesOnScans:
         """One query more on these scans."""
         self._queries[query.dataflow.reader.number] = query
         self._alone = None
+        self._divided = True
 
     @property
     def can_move(self) -> bool:
@@ -304,7 +352,20 @@ class QueriesOnScans:
         for reader in self._shared_scans.affected(routed):
             results += self._queries[reader.number].process(routed, view)
         self._shared_scans.end_step()
+        if self._divided and self.has_ticked:
+            self._unite()
         return results
+
+    def _unite(self) -> None:
+        """Queries with equal results follow the first of them from now on: between two steps."""
+        self._divided = False
+        leaders: dict[Hashable, RunningQuery] = {}
+        for query in self._queries.values():
+            if query.is_detached or query.follows or query.feeds:
+                continue
+            key = query.dataflow.results_key
+            if key is not None and (leader := leaders.setdefault(key, query)) is not query:
+                query.follow(leader)
 
 
 _NO_ELEMENTS = StreamView(NOTHING, NOTHING)

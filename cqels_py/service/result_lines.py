@@ -1,4 +1,4 @@
-"""Results as lines of JSON with their numbers."""
+"""Results as lines of JSON. Their store gives them their numbers, as queries with equal results share their lines."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from cqels_py.formats.construction import Template
 from cqels_py.functions.dates import instant_text
 from cqels_py.sinks.files import open_sink
 
-_OPENING = len("{")
-
 
 class ResultLines:
-    """Writes results as `cqels run --format json` does, with a member `number` at the beginning.
+    """Writes results as `cqels run --format json` does.
 
     Those of CONSTRUCT have `"triples"`, as N-Triples; their blank nodes belong to the result.
     """
@@ -25,6 +23,9 @@ class ResultLines:
         self._dictionary = dictionary
         self._template = template
         self._variables = variables
+        self._key = (ResultLines, form, tuple(variables), tuple(template))
+        # Blank nodes are named after the number of their result.
+        self._apart = any(part.startswith("_:") for triple in template for part in triple)
         self._file = io.StringIO()
         self._lines = (
             None
@@ -33,7 +34,16 @@ class ResultLines:
         )
 
     def of(self, batch: ResultBatch, first: int) -> list[bytes]:
-        """A line for each result; that of the first has the number `first`."""
+        """A line for each result, of which the first has the number `first`. It is the same list for queries with equal results."""
+        made = None if self._apart else batch.made
+        if made is None:
+            return self._rendered(batch, first)
+        lines: list[bytes] | None = made.get(self._key)
+        if lines is None:
+            lines = made[self._key] = self._rendered(batch, first)
+        return lines
+
+    def _rendered(self, batch: ResultBatch, first: int) -> list[bytes]:
         if self._lines is None:
             return self._graphs(batch, first)
         self._lines.write(batch)
@@ -42,7 +52,7 @@ class ResultLines:
         self._file.seek(0)
         self._file.truncate()
         lines.pop()
-        return [b'{"number":%d,%b' % (number, line[_OPENING:]) for number, line in enumerate(lines, first)]
+        return lines
 
     def _graphs(self, batch: ResultBatch, first: int) -> list[bytes]:
         columns = [self._dictionary.decode(column) for column in batch.columns]
@@ -52,7 +62,6 @@ class ResultLines:
         return [
             json.dumps(
                 {
-                    "number": number,
                     "time": instant_text(times[at]),
                     "sign": "+" if signs[at] > 0 else "-",
                     "triples": self._triples(row, number),

@@ -1,7 +1,8 @@
 """The last results of a query, on disk, by number.
 
-    <number of the first>.ndjson    lines of JSON, each a result with its number, in order without gaps
+    <number of the first>.ndjson    lines of JSON, each a result, in order of their numbers, without gaps
 
+A line gets its number when it is read; those of files of earlier versions have it.
 Files of full length are never changed; the oldest are removed when enough results are kept without them. The last lines are in
 memory too, for those who follow, and some of them there alone: they are written together, at the latest before a snapshot of the
 engine, which makes again the results that follow it. So a line that a process did not finish is cut.
@@ -85,7 +86,7 @@ class ResultStore:
             self.last = self._written = number - 1
 
     def add(self, lines: Sequence[bytes]) -> None:
-        """Add the next results, without newlines; they can be read after `flush`."""
+        """Add the next results, without numbers and newlines; they can be read after `flush`."""
         with self._lock:
             self._added += lines
 
@@ -129,7 +130,7 @@ class ResultStore:
                 return []
             start = number - (self.last - len(self._tail) + 1)
             if start >= 0:
-                return self._tail[start : start + most]
+                return _numbered(self._tail[start : start + most], number)
             first = self._file_with(number)
             path = self._path(first)
             try:
@@ -137,7 +138,7 @@ class ResultStore:
             except OSError as error:
                 raise StorageError(f"cannot read {path}: {error.strerror}") from error
         lines.pop()
-        return lines[number - first : number - first + most]
+        return _numbered(lines[number - first : number - first + most], number)
 
     def listen(self, listener: Callable[[], None]) -> None:
         """From now on call back, in any thread, when results have been written."""
@@ -284,3 +285,14 @@ class ResultStore:
         self._remember(lines)
         self._unwritten_bytes = 0
         self._unsynced = True
+
+
+_NUMBER = b'{"number":'
+
+
+def _numbered(lines: Sequence[bytes], first: int) -> list[bytes]:
+    """The lines with their numbers, as the first member of each object."""
+    return [
+        line if line.startswith(_NUMBER) else b"%b%d,%b" % (_NUMBER, number, line[1:])
+        for number, line in enumerate(lines, first)
+    ]

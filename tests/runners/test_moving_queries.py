@@ -203,3 +203,47 @@ def test_a_query_that_was_given_elements_of_before_is_in_its_group_once() -> Non
     run.do(("register", "SELECT ?s { STREAM :a [RANGE 4s] { ?s :p1 ?v } }"))
     (group,) = run.engine._runner._groups
     assert len(group.queries) == len(set(group.queries)) == 2
+
+
+@pytest.mark.parametrize("form", [0, 3, 4], ids=["rows", "groups", "ask"])
+def test_of_equal_queries_one_takes_part_in_steps_and_each_has_its_results_whoever_leaves(form: int) -> None:
+    text, alone, run = FORMS[form] % ("[COUNT 3]", 0), Run(), Run()
+    alone.do(("register", text))
+    for _ in range(4):
+        run.do(("register", text))
+    seen, first = 0, run.queries[0][1]
+    for step in range(1, 60):
+        element = (A, [(f"<{EX}s{step % 2}>", f"<{EX}p0>", step % 7)], step)
+        alone.do(("push", element))
+        with patch.object(Dataflow, "process", autospec=True, side_effect=Dataflow.process) as process:
+            run.do(("push", element))
+        assert process.call_count == 4 if step == 1 else process.call_count <= 1
+        found = alone.found[0]
+        assert [rows for _, rows in run.queries] == [found] * len(run.queries)
+        seen = len(first) if len(run.queries) == 4 else seen
+        if step % 15 == 0 and step < 50:
+            # The one that takes part; the last one is left in the end.
+            run.do(("unregister", 0))
+    assert first == alone.found[0][:seen] and seen < len(alone.found[0])
+
+
+def test_a_query_that_leaves_within_a_step_takes_no_results_from_those_that_follow_it() -> None:
+    engine, found = Engine(report=lambda _: None), list[list[int]]()
+    queries = [engine.register(f"{PREFIX}SELECT ?v {{ STREAM :a [COUNT 9000] {{ ?s :p0 ?v }} }}") for _ in range(3)]
+
+    def receive(number: int, time: int) -> None:
+        found[number].append(time)
+        # In the middle of the step: so many results are delivered within it.
+        if number == 0 and time == 2:
+            engine.unregister(queries[0])
+
+    for number, query in enumerate(queries):
+        found.append([])
+        query.subscribe(lambda result, number=number: receive(number, result.time))  # type: ignore[misc]
+    engine.push(A, [(f"<{EX}s>", f"<{EX}p0>", 0)], time=1)
+    rows = range(5000)
+    table = {"time": [2] * len(rows), "subject": [f"{EX}s{row}" for row in rows], "predicate": [f"{EX}p0"] * len(rows)}
+    engine.push_batch(A, pa.table(table | {"object": [f'"{row}"' for row in rows]}))
+    engine.push(A, [(f"<{EX}s>", f"<{EX}p0>", 0)], time=3)
+    assert found[0][:2] == [1, 2] and 3 not in found[0]
+    assert found[1] == found[2] == [1, *[2] * 5000, 3]

@@ -23,7 +23,11 @@ ALL = Keep(results=1_000_000)
 
 
 def _line(number: int) -> bytes:
-    return b'{"number":%d,"x":"%b"}' % (number, b"x" * (number * 7919 % 90))
+    return b'{"x":"%b"}' % (b"x" * (number * 7919 % 90))
+
+
+def _read(number: int) -> bytes:
+    return b'{"number":%d,%b' % (number, _line(number)[1:])
 
 
 @settings(max_examples=60, deadline=None)
@@ -61,7 +65,7 @@ def test_a_store_has_all_results_by_number_and_after_a_kill_those_of_files(
                 while lines := store.read(number, 7):
                     found += lines
                     number += len(lines)
-                assert found == [_line(number) for number in range(start, last + 1)]
+                assert found == [_read(number) for number in range(start, last + 1)]
 
 
 def test_results_that_cannot_be_written_can_be_read_and_are_written_later(
@@ -82,10 +86,20 @@ def test_results_that_cannot_be_written_can_be_read_and_are_written_later(
         store.add([_line(2)])
         with pytest.raises(StorageError):
             store.flush()
-    assert list(store.read(1, 9)) == [_line(1), _line(2)]
+    assert list(store.read(1, 9)) == [_read(1), _read(2)]
     assert ResultStore(tmp_path / "r", ALL).last == 0
     store.flush()
-    assert list(ResultStore(tmp_path / "r", ALL).read(1, 9)) == [_line(1), _line(2)]
+    assert list(ResultStore(tmp_path / "r", ALL).read(1, 9)) == [_read(1), _read(2)]
+
+
+def test_files_of_an_earlier_version_have_numbers_already(tmp_path: Path) -> None:
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / f"{1:016}.ndjson").write_bytes(_read(1) + b"\n" + _read(2) + b"\n")
+    store = ResultStore(tmp_path / "r", ALL)
+    store.add([_line(3)])
+    store.flush()
+    store.sync()
+    assert list(ResultStore(tmp_path / "r", ALL).read(1, 9)) == [_read(1), _read(2), _read(3)]
 
 
 def test_results_that_were_read_come_again_with_their_numbers_after_a_kill(tmp_path: Path) -> None:
