@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cqels_py.state.named_values import NamedValues
 
 _RUN = "run"
-_CUT = ("json", "csv", "tsv", "nquads", "trig", "turtle")
+_CUT = ("json", "csv", "tsv", "nquads", "trig", "turtle", "jelly")
 """Formats of output whose files can be cut to a former length and continued."""
 
 

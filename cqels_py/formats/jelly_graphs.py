@@ -28,6 +28,8 @@ class JellySink(TextOutput):
     pyjelly is missing.
     """
 
+    STATE = ("_lines", "_frames")
+
     def __init__(self, file: IO[str] | IO[bytes], dictionary: Dictionary, template: Template) -> None:
         super().__init__(cast(IO[str], file))
         self._frames = _Frames(_binary(file))
@@ -67,7 +69,9 @@ def _graphs(quads: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 class _Frames:
-    """A stream of frames, which refer to the terms of those before them."""
+    """A stream of frames, which refer to the terms of those before them. `tables`: to these terms, as plain data."""
+
+    STATE = ("tables",)
 
     def __init__(self, file: IO[bytes]) -> None:
         require_pyjelly("the format jelly")
@@ -85,15 +89,37 @@ class _Frames:
         )
         encoder = generic.GenericSinkTermEncoder(lookup_preset=how.lookup_preset)
         self._stream = streams.QuadStream(encoder=encoder, options=how)
+        self._lookups = encoder.names, encoder.prefixes, encoder.datatypes
+        self._last: Any = None
+
+    @property
+    def tables(self) -> list[Any]:
+        """Has it begun; the last statement; the tables of names, prefixes and datatypes."""
+        last = "" if self._last is None else f"{self._last} ."
+        return [self._stream.enrolled, last, [_entries(each) for each in self._lookups]]
+
+    @tables.setter
+    def tables(self, tables: list[Any]) -> None:
+        self._stream.enrolled, last, lookups = tables
+        for lookup, entries in zip(self._lookups, lookups, strict=True):
+            _fill(lookup, *entries)
+        for quad in pyoxigraph.parse(last, format=pyoxigraph.RdfFormat.N_QUADS, lenient=True):
+            # Terms that are those of the statement before are left out.
+            self._last = quad
+            self._stream.repeated_terms[:] = self._terms_of(quad)
 
     def write(self, quads: list[Any]) -> None:
         """Write a frame with the quads."""
         self._stream.enroll()
         for quad in quads:
-            name = quad.graph_name
-            graph = self._terms.DefaultGraph if name == _DEFAULT else self._term(name)
-            self._stream.quad((self._term(quad.subject), self._term(quad.predicate), self._term(quad.object), graph))
+            self._stream.quad(self._terms_of(quad))
+        self._last = quads[-1]
         self._put(self._stream.flow.to_stream_frame(), self._file)
+
+    def _terms_of(self, quad: Any) -> tuple[Any, ...]:
+        name = quad.graph_name
+        graph = self._terms.DefaultGraph if name == _DEFAULT else self._term(name)
+        return self._term(quad.subject), self._term(quad.predicate), self._term(quad.object), graph
 
     def _term(self, term: Any) -> Any:
         if isinstance(term, pyoxigraph.NamedNode):
@@ -103,3 +129,23 @@ class _Frames:
         if term.language:
             return self._terms.Literal(term.value, langtag=term.language)
         return self._terms.Literal(term.value, datatype=term.datatype.value)
+
+
+def _entries(lookup: Any) -> list[Any]:
+    """A table of pyjelly's encoder: its texts by number, their numbers from the least recently used one on, and the last numbers."""
+    numbers = dict(lookup.lookup.data)
+    return [
+        sorted(numbers, key=numbers.__getitem__),
+        list(numbers.values()),
+        lookup.last_assigned_index,
+        lookup.last_reused_index,
+    ]
+
+
+def _fill(lookup: Any, texts: list[str], used: list[int], last_assigned: int, last_reused: int) -> None:
+    """Fill an empty table with entries."""
+    for text in texts:
+        lookup.lookup.insert(text)
+    for number in used:
+        lookup.lookup.make_last_to_evict(texts[number - 1])
+    lookup.last_assigned_index, lookup.last_reused_index = last_assigned, last_reused

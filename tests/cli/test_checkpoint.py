@@ -91,10 +91,13 @@ NODES = (
 )
 
 
-@pytest.mark.parametrize("format_", ["nquads", "trig", "turtle"])
+@pytest.mark.parametrize("format_", ["nquads", "trig", "turtle", "jelly"])
 def test_graphs_go_on_with_their_numbers_and_blank_nodes(
     format_: str, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if format_ == "jelly":
+        needed_module("pyjelly", "jelly")
+
     def arguments(name: str) -> list[str]:
         given = command(NODES, files, tmp_path / f"{name}.{format_}", tmp_path / name)
         return [each for each in given if each != "--changelog"]
@@ -256,16 +259,6 @@ def test_what_could_not_go_on_exactly_is_refused(
     assert finished.status == 2
     assert reason in finished.err
     assert not (tmp_path / "c").exists()
-
-
-def test_frames_that_refer_to_others_are_refused(cqels: Cqels, stream: Path, tmp_path: Path) -> None:
-    needed_module("pyjelly", "jelly")
-    text = f"CONSTRUCT {{ ?s ?p ?v }} WHERE {{ STREAM <{STREAM}> [NOW] {{ ?s ?p ?v }} }}"
-    where = ("-o", tmp_path / "x.jelly", "--checkpoint", tmp_path / "c")
-    finished = cqels("run", "-q", text, "--stream", f"{STREAM}={stream}", *where)
-    assert finished.status == 2
-    assert "writes json, csv, tsv, nquads, trig, turtle, not jelly" in finished.err
-    assert not (tmp_path / "x.jelly").exists()
 
 
 RANDOM = (
