@@ -22,6 +22,7 @@ from cqels_py.distribution.stages import PlannedStage, keeps_to_own_elements, re
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.reports import logged, report_for
 from cqels_py.engine.services import TIMEOUT
+from cqels_py.engine.stream_chaining import check_feeding
 from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.scopes import scope_of_document
@@ -38,7 +39,7 @@ from cqels_py.runners.spark.metrics import METRICS, BatchCounts
 from cqels_py.runners.spark.migration import split_state
 from cqels_py.runners.spark.reaching import StateFolder
 from cqels_py.runners.spark.routing import routing_of
-from cqels_py.runners.spark.rows import check_names, columns_of
+from cqels_py.runners.spark.rows import GRAPH_COLUMNS, check_names, columns_of
 from cqels_py.runners.spark.stage import BEGINNING, Job
 from cqels_py.runners.spark.watermarks import IDLE, Waiting
 from cqels_py.runners.statistics import Statistics
@@ -49,13 +50,16 @@ from cqels_py.validation import by_iri
 if TYPE_CHECKING:
     from cqels_py.runners.spark.messages import Parsed
     from cqels_py.runners.spark.metrics import Progress
-    from cqels_py.runners.spark.pipeline import Frame
+    from cqels_py.runners.spark.pipeline import Frame, Timing
     from cqels_py.runners.spark.session import Session
 
 _LOG = logging.getLogger("cqels_py.spark")
 _HEAVY = "heavy values"
 _WATERMARKS = "watermarks"
 _NOT_NOTED = Noted()
+_CONSTRUCTED = "constructed by cqels_py"
+"""The scope of blank nodes of elements that queries make."""
+_GRAPHS = "elements of a stream"
 _FORMAT = 32
 """Raised when the form of the state changes: an older one is then refused."""
 
@@ -111,45 +115,155 @@ def continuous(
     contexts. `metrics`: the name of the counts in Spark's progress of each micro-batch (`counts_in`); two `continuous` in one
     streaming query need different ones, None: there are none.
     """
-    from cqels_py.runners.spark.pipeline import check_frames, session_of, transform
+    from cqels_py.runners.spark.pipeline import transform
 
-    if not isinstance(frames, Mapping):
-        raise UsageError(f"give data frames by the IRIs of their streams, not {type(frames).__name__}")
-    if clock not in ("events", "wall"):
-        raise UsageError(f"clock is 'events' or 'wall', not {clock!r}")
-    if not _is_number(clock_delay) or clock_delay < 0:
-        raise UsageError(f"clock_delay is 0 or more microseconds, not {clock_delay!r}")
-    if tasks is not None and (not _is_number(tasks) or tasks < 1):
-        raise UsageError(f"tasks is 1 or more, not {tasks!r}")
-    job, plan = prepare(
+    run = _Run(frames, state, partitions, tasks, heavy, lateness, clock, clock_delay)
+    job, numbers = run.prepared(
         query,
-        check=lambda plan: check_frames(
-            numbered(frames, plan), plan.time_predicates, columns_of_partitions(partition, plan.streams)
-        ),
-        state=state,
-        partitions=partitions,
-        heavy=heavy,
         static=static,
         static_graphs=static_graphs,
         changelog=changelog,
         net=net,
-        lateness=lateness,
         lateness_of=lateness_of,
         partition=partition,
         idle=idle,
         entailment=entailment,
         on_error=on_error,
-        session=session_of(frames),
         document=document,
         contexts=contexts,
     )
-    for warning in plan.warnings:
-        _LOG.warning("%s", warning)
-    delay = clock_delay + (max(job.waiting.lateness) if job.waiting else 0) if clock == "wall" else None
-    if tasks is None and job.parts[0] > partitions:
-        # Each task gets one part of each heavy value.
-        tasks = partitions
-    return transform(replace(job, tasks=tasks), numbered(frames, plan), clock_delay=delay, metrics=metrics)
+    return transform(job, numbers, timing=run.timing(job), metrics=metrics)
+
+
+def constructed(
+    frames: Mapping[str, Frame],
+    query: str,
+    *,
+    state: str | Path,
+    partitions: int = 2,
+    tasks: int | None = None,
+    heavy: HeavyValues | None = None,
+    static: Iterable[StaticSource] | StaticSource = (),
+    static_graphs: Mapping[str, StaticSource] | None = None,
+    lateness: int = 0,
+    clock: str = "events",
+    clock_delay: int = 200_000,
+    entailment: str | None = None,
+    on_error: str = "stop",
+    document: str | Mapping[str, str] | None = None,
+    contexts: Mapping[str, Any] | None = None,
+    metrics: str | None = None,
+    beside: Iterable[Frame] = (),
+) -> Frame:
+    """The results of a CONSTRUCT query as a data frame of a stream, for `continuous` or another `constructed`.
+
+        alerts = constructed({READINGS: readings}, ALERTS, state="/states/alerts")
+        answers = continuous({ALERT: alerts, READINGS: readings}, COUNTED, state="/states/counted")
+
+    The arguments are those of `continuous`; each query has a state of its own, and all run in one streaming query, micro-batch by
+    micro-batch. The results of a tick are one element, with the tick's time, as in an `Engine` with both queries; so the last stage
+    has one part, whatever the partitions. The next query's time goes on with that of this one, also where there are no results, and
+    with its clock. `beside`: the other frames that the next query reads; their elements move the time of this one on, or results
+    that follow from time alone would come late there (late elements are counted and logged). Their lateness is that of both
+    queries. Blank nodes of all `constructed` frames have one scope: those that pass through several queries are equal, and differ
+    from those of other frames. UsageError for a query whose results are not elements: another form than CONSTRUCT, or DSTREAM, as
+    nothing can be taken back from a stream.
+    """
+    from cqels_py.runners.spark import pipeline
+
+    pipeline.check_beside(beside)
+    run = _Run(frames, state, partitions, tasks, heavy, lateness, clock, clock_delay)
+    job, numbers = run.prepared(
+        query,
+        static=static,
+        static_graphs=static_graphs,
+        entailment=entailment,
+        on_error=on_error,
+        document=document,
+        contexts=contexts,
+        graphs=True,
+    )
+    return pipeline.constructed(job, numbers, run.timing(job, beside), metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The arguments of a query over data frames that say where and how it runs: see `continuous`."""
+
+    frames: Mapping[str, Frame]
+    state: str | Path
+    partitions: int
+    tasks: int | None
+    heavy: HeavyValues | None
+    lateness: int
+    clock: str
+    clock_delay: int
+
+    def timing(self, job: Job, beside: Iterable[Frame] = ()) -> Timing:
+        """How time goes on; `beside`: with the elements of these frames, too."""
+        from cqels_py.runners.spark.pipeline import Timing
+
+        lateness = max(job.waiting.lateness) if job.waiting else 0
+        return Timing(self.clock_delay + lateness if self.clock == "wall" else None, lateness, tuple(beside))
+
+    def prepared(
+        self,
+        query: str,
+        *,
+        document: str | Mapping[str, str] | None,
+        partition: str | Mapping[str, str] | None = None,
+        idle: int | None = None,
+        **options: Any,
+    ) -> tuple[Job, dict[int, Frame]]:
+        """The job, and the frames by the numbers of their streams. `options`: of `prepare`."""
+        from cqels_py.runners.spark.pipeline import check_frames, is_fed, session_of
+
+        self._check()
+        frames = self.frames
+        fed = {iri: _CONSTRUCTED for iri, frame in frames.items() if hasattr(frame, "schema") and is_fed(frame)}
+        if fed and self.clock == "wall":
+            raise UsageError(
+                "the time of a query that reads the results of another one goes on with it: give clock='wall' to `constructed`"
+            )
+        if fed and (partition is not None or idle is not None):
+            raise UsageError(
+                "streams do not wait for each other where one has the results of a query: leave out `idle` and `partition`, and "
+                "give a lateness"
+            )
+        if isinstance(document, str) and fed:
+            document = dict.fromkeys(frames, document)
+        job, plan = prepare(
+            query,
+            check=lambda plan: check_frames(
+                numbered(frames, plan), plan, columns_of_partitions(partition, plan.streams)
+            ),
+            partition=partition,
+            idle=idle,
+            state=self.state,
+            partitions=self.partitions,
+            heavy=self.heavy,
+            lateness=self.lateness,
+            session=session_of(frames),
+            document={**(document or {}), **fed} if fed and not isinstance(document, str) else document,
+            **options,
+        )
+        for warning in plan.warnings:
+            _LOG.warning("%s", warning)
+        tasks = self.tasks
+        if tasks is None and job.parts[0] > self.partitions:
+            # Each task gets one part of each heavy value.
+            tasks = self.partitions
+        return replace(job, tasks=tasks), numbered(frames, plan)
+
+    def _check(self) -> None:
+        if not isinstance(self.frames, Mapping):
+            raise UsageError(f"give data frames by the IRIs of their streams, not {type(self.frames).__name__}")
+        if self.clock not in ("events", "wall"):
+            raise UsageError(f"clock is 'events' or 'wall', not {self.clock!r}")
+        if not _is_number(self.clock_delay) or self.clock_delay < 0:
+            raise UsageError(f"clock_delay is 0 or more microseconds, not {self.clock_delay!r}")
+        if self.tasks is not None and (not _is_number(self.tasks) or self.tasks < 1):
+            raise UsageError(f"tasks is 1 or more, not {self.tasks!r}")
 
 
 def parse(
@@ -235,6 +349,7 @@ def migrate(
         "entailment": entailment,
         "document": document,
         "contexts": contexts,
+        "graphs": bool(folder.noted(location).get(_GRAPHS)),
     }
     _check_partitions(partitions)
     noted = _noted(StateFolder(location))
@@ -408,12 +523,14 @@ def prepare(
     session: Session | None = None,
     document: str | Mapping[str, str] | None = None,
     contexts: Mapping[str, Any] | None = None,
+    graphs: bool = False,
 ) -> tuple[Job, Plan]:
     """Compile a query, and lay out the state of its parts unless it is there from an earlier run.
 
-    `check`: called with the plan before anything is written. `service_timeout`: seconds that an endpoint of SERVICE may be
-    silent. `solutions`: rows have the query's solutions in columns "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`.
-    `application`: Spark's id of it, that of the `session` if it is left out; one of Spark Connect reaches the state from its tasks.
+    `check`: called with the plan before anything is written. `service_timeout`: seconds that an endpoint of SERVICE may be silent.
+    `solutions`: rows have the query's solutions in columns "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`. `graphs`: its
+    results are elements of a stream (`constructed`). `application`: Spark's id of it, that of the `session` if it is left out; one
+    of Spark Connect reaches the state from its tasks.
     """
     location = location_of(state)
     state_folder = StateFolder(location, session)
@@ -439,6 +556,7 @@ def prepare(
         in_order=in_order,
         document=document,
         contexts=contexts,
+        graphs=graphs,
     )
     if application is None and session is not None:
         application = session.conf.get("spark.app.id")
@@ -466,6 +584,7 @@ class _Prepared:
     documents: tuple[int | None, ...]
     skip_malformed: bool
     in_order: bool
+    graphs: bool
 
     def beginning(self) -> memoryview:
         """The beginning of the states of all parts, as data."""
@@ -490,6 +609,7 @@ class _Prepared:
             own_ticks=own_elements or plan.rules is not None,
             waiting=waiting,
             net=self.net,
+            graphs=scope_of_document(claimed.mark) >> 1 if self.graphs else None,
         )
         return Job(
             folder=location.text,
@@ -533,6 +653,7 @@ def _prepared(
     in_order: bool = False,
     document: str | Mapping[str, str] | None = None,
     contexts: Mapping[str, Any] | None = None,
+    graphs: bool = False,
 ) -> _Prepared:
     """Compile a query and read its static data: see `prepare`."""
     _check_partitions(partitions)
@@ -558,11 +679,14 @@ def _prepared(
     plan = compiled.plan
     template = () if solutions else plan.template
     columns = tuple(str(n) for n in range(len(plan.variables))) if solutions else columns_of(plan.variables, template)
-    if not solutions:
+    if graphs:
+        check_feeding(plan.form, plan.output, "the next query's stream")
+        columns = GRAPH_COLUMNS
+    elif not solutions:
         check_names(columns)
         _check_template(plan)
     values = noted.values(heavy, partitions, dictionary)
-    planned = stages_of(plan, partitions, values)
+    planned = stages_of(plan, partitions, values, graphs=graphs)
     about: dict[str, str | int] = {
         "format": _FORMAT,
         "query": _digest(compiled.text.strip().encode()),
@@ -574,6 +698,7 @@ def _prepared(
         "lateness": lateness,
         "document": " ".join(map(str, documents)),
         _WATERMARKS: "" if waiting is None else waiting.text(),
+        _GRAPHS: "yes" if graphs else "",
     }
     return _Prepared(
         plan,
@@ -589,6 +714,7 @@ def _prepared(
         documents,
         on_error == "skip",
         in_order,
+        graphs,
     )
 
 

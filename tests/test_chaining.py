@@ -408,6 +408,16 @@ def _told_by(order: str, batch: int, queries: dict[str, str]) -> list[tuple[int,
     return [(result.time // SECOND, str(result.bindings["z"]).removeprefix(EX)) for result in reader.results()]
 
 
+def test_time_begins_with_the_first_element_where_queries_are_connected_before_it() -> None:
+    engine = cqels_py.Engine()
+    feeder = engine.register(f"{PREFIX} CONSTRUCT {{ ?x :q ?y }} WHERE {{ STREAM :s1 [RANGE 5s] {{ ?x :p ?y }} }}")
+    reader = engine.register(f"{PREFIX} SELECT (COUNT(*) AS ?n) WHERE {{ STREAM :fed [RANGE 5s] {{ ?x :q ?y }} }}")
+    engine.connect(feeder, EX + "fed")
+    for time in (8, 9):
+        engine.push(EX + "s1", [(URIRef(f"{EX}a{time}"), URIRef(EX + "p"), URIRef(EX + "b"))], time=time * SECOND)
+    assert [(each.time // SECOND, int(each.bindings["n"])) for each in reader.results()] == [(8, 1), (9, 2)]
+
+
 @pytest.mark.parametrize("order", ["F1 F2 R", "F2 F1 R"])
 def test_a_feeder_keeps_up_with_other_feeders_of_its_readers(order: str) -> None:
     """F1 has a result as time passes, and time is moved by elements that only F2 reads."""

@@ -59,6 +59,7 @@ _MERGED = {"COUNT(*)": "SUM", "COUNT": "SUM", "MIN": "MIN", "MAX": "MAX", "SAMPL
 SUM and AVG are not among them: sums are exact and rounded once, at the end; a partial sum of doubles would be rounded already.
 Where every arrival is a tick, partial sums save nothing either: they change with every row.
 """
+_GRAPHS = "the results of a tick are one element of a stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,14 @@ class PlannedStage:
     blocks: tuple[Block, ...] = ()
 
 
-def stages_of(plan: Plan, partitions: int, heavy: Sequence[HeavyValue] = ()) -> tuple[PlannedStage, ...]:
+def stages_of(
+    plan: Plan, partitions: int, heavy: Sequence[HeavyValue] = (), *, graphs: bool = False
+) -> tuple[PlannedStage, ...]:
     """The stages of a plan on up to `partitions` parts, in the order in which rows pass them.
 
-    `heavy`: values of variables that divide the first stage, each of which gets a block of up to as many parts.
-    UnsupportedQuery if results are not reproducible, UsageError for heavy values that cannot be divided.
+    `heavy`: values of variables that divide the first stage, each of which gets a block of up to as many parts. `graphs`: results
+    are elements of a stream, each made of all results of a tick, so that the last stage has one part. UnsupportedQuery if results
+    are not reproducible, UsageError for heavy values that cannot be divided.
     """
     if plan.added:
         names = " ".join(dict.fromkeys(each.function for each in plan.added if isinstance(each, VolatileColumn)))
@@ -92,7 +96,7 @@ def stages_of(plan: Plan, partitions: int, heavy: Sequence[HeavyValue] = ()) -> 
     reason = global_window(plan) or _unread(plan) or _with_ticks_of_its_own(plan)
     if partitions == 1 or reason:
         return _in_one_part(plan, reason, heavy)
-    cuts = [cut for cut in _cuts(plan, partitions) if cut.shares.axes]
+    cuts = [cut for cut in _cuts(plan, partitions, graphs) if cut.shares.axes]
     if not cuts:
         return _in_one_part(plan, _undivided(plan), heavy)
     cuts = [cut for cut in cuts if cut.divides(heavy)] or cuts
@@ -100,7 +104,7 @@ def stages_of(plan: Plan, partitions: int, heavy: Sequence[HeavyValue] = ()) -> 
     blocks = best.blocks(plan, heavy)
     parts = best.shares.cells + sum(each.shares.cells for each in blocks)
     first = PlannedStage(best.below, parts, best.shares, blocks=blocks)
-    return (first,) if best.above is None else (first, *_later(plan, best.above, partitions))
+    return (first,) if best.above is None else (first, *_later(plan, best.above, partitions, graphs))
 
 
 def _in_one_part(plan: Plan, reason: str, heavy: Sequence[HeavyValue]) -> tuple[PlannedStage, ...]:
@@ -225,9 +229,9 @@ class _Cut:
         return "; ".join(dict.fromkeys(reasons))
 
 
-def _cuts(plan: Plan, partitions: int) -> Iterator[_Cut]:
+def _cuts(plan: Plan, partitions: int, graphs: bool) -> Iterator[_Cut]:
     """Where the plan might be cut, from its root down."""
-    if (reach := _delivered(plan)) is not None and not _needs_common_ticks(plan):
+    if not graphs and (reach := _delivered(plan)) is not None and not _needs_common_ticks(plan):
         division = _division(plan, plan.root, reach)
         yield _Cut(division, division.shares(partitions), plan.root, None)
     chain, bottom = _chain(plan.root)
@@ -312,10 +316,10 @@ def _undivided(plan: Plan) -> str:
 # --- later stages -----------------------------------------------------------------------------------------------------
 
 
-def _later(plan: Plan, root: Node, partitions: int) -> Iterator[PlannedStage]:
+def _later(plan: Plan, root: Node, partitions: int, graphs: bool) -> Iterator[PlannedStage]:
     """The stages of a plan over the changelog of the stage before."""
     chain, leaf = _chain(root)
-    reach = _delivered(plan)
+    reach = None if graphs else _delivered(plan)
     by = () if reach is None else tuple(name for name in _dividing(root, leaf) if name in reach)
     if by:
         yield PlannedStage(root, partitions, by=by)
@@ -326,9 +330,9 @@ def _later(plan: Plan, root: Node, partitions: int) -> Iterator[PlannedStage]:
         if (by := _dividing(below, leaf)) and any(isinstance(n, GroupRows | DistinctRowsOf) for n in chain[length:]):
             before, above = _exchanged(plan, chain[:length], below)
             yield PlannedStage(before, partitions, by=by)
-            yield from _later(plan, above, partitions)
+            yield from _later(plan, above, partitions, graphs)
             return
-    yield PlannedStage(root, 1, reason=_together(plan, root, leaf))
+    yield PlannedStage(root, 1, reason=_GRAPHS if graphs else _together(plan, root, leaf))
 
 
 def _dividing(root: Node, leaf: Node) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ class StreamChaining:
 
     def connect(self, query: Query, stream: str, queries: Sequence[Query]) -> None:
         """Feed the stream with the elements that the query, one of these, constructs. UsageError as of `ordered`."""
-        _check_feeds(query, stream)
+        check_feeding(query.form, query.plan.output, f"the stream <{stream}>")
         before = list(self._asked)
         self._asked.append((query, stream))
         try:
@@ -53,7 +53,7 @@ class StreamChaining:
             return list(queries)
         for query, streams in zip(queries, feeds, strict=True):
             for stream in streams:
-                _check_feeds(query, stream)
+                check_feeding(query.form, query.plan.output, f"the stream <{stream}>")
         fed: set[str] = set().union(*feeds)
         for query in queries:
             _check_times(query, fed)
@@ -117,13 +117,12 @@ def _check_times(query: Query, fed: set[str]) -> None:
             )
 
 
-def _check_feeds(query: Query, stream: str) -> None:
-    if query.form != "CONSTRUCT":
+def check_feeding(form: str, output: str, stream: str) -> None:
+    """UsageError for a query of this form and output whose results cannot be elements of the stream."""
+    if form != "CONSTRUCT":
+        raise UsageError(f"{stream} would be fed by a {form} query: only CONSTRUCT makes elements of a stream")
+    if output not in ("ISTREAM", "RSTREAM"):
         raise UsageError(
-            f"the stream <{stream}> would be fed by a {query.form} query: only CONSTRUCT makes elements of a stream"
-        )
-    if query.plan.output not in ("ISTREAM", "RSTREAM"):
-        raise UsageError(
-            f"the stream <{stream}> would be fed by the {query.plan.output} of a query: elements cannot be retracted from a "
+            f"{stream} would be fed by the {output} of a query: elements cannot be retracted from a "
             "stream; use ISTREAM (new results) or RSTREAM (all results), and no changelog"
         )

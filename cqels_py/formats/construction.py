@@ -77,14 +77,21 @@ class Filling:
 
 
 class Construction:
-    """A query's template, filled with results. Blank nodes differ between results, also across batches."""
+    """A query's template, filled with results. Blank nodes differ between results, also across batches.
+
+    `scope`: the number of their scopes, None: one that no other construction in the dictionary has.
+    """
 
     STATE = ("_scope", "_results")
 
-    def __init__(self, template: Template, dictionary: Dictionary) -> None:
+    def __init__(self, template: Template, dictionary: Dictionary, scope: int | None = None) -> None:
         self._filling = Filling(template, dictionary)
-        self._scope = dictionary.next_document() * _MOST_RESULTS
+        self._scope = dictionary.next_document() * _MOST_RESULTS if scope is None else scope
         self._results = 0
+
+    def go_on_after(self, results: int) -> None:
+        """So many results were there before the next one: equal numbers have equal blank nodes."""
+        self._results = results
 
     def graphs(self, batch: ResultBatch) -> tuple[ElementBatch, npt.NDArray[np.int64]]:
         """The graphs (n) as elements of stream 0, and for each graph the position of its first result in the batch."""

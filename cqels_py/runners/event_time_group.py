@@ -185,13 +185,13 @@ class EventTimeGroup:
 
         It goes on from where the furthest of them is. Elements that wait are taken over, those of a stream from one group.
         """
-        begin = [group._watermark.time for group in groups] + ([] if advanced is None else [advanced])
-        if not begin:
-            return
-        if len(groups) > 1:
-            for group in groups:
-                group.advance(max(begin))
-        self._watermark.advance(max(begin))
+        begin = [group._watermark.time for group in groups if group._watermark.has_begun]
+        begin += [] if advanced is None else [advanced]
+        if begin:
+            if len(groups) > 1:
+                for group in groups:
+                    group.advance(max(begin))
+            self._watermark.advance(max(begin))
         waiting = [each for group in groups if (each := group._early.elements) is not None]
         parts = []
         for stream in sorted(self.streams):

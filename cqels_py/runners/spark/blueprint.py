@@ -24,7 +24,7 @@ from cqels_py.runners.running import RunningQuery
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.layout import conditions_of
 from cqels_py.runners.spark.own_rows import OwnRows
-from cqels_py.runners.spark.parts import Handover, LaterState, PartState, ReadingState, Rendered
+from cqels_py.runners.spark.parts import Handover, LaterState, PartState, ReadingState, Rendered, RenderedGraphs
 from cqels_py.runners.spark.watermarks import Waiting, Watermarks
 from cqels_py.runners.statistics import Counters
 
@@ -35,8 +35,8 @@ _TERMS, _STATIC = "terms", "static"
 class Blueprint:
     """The stages of a plan. `report`: gets reports of its dataflows. `split`: parts may hold rows of others (migration.py), whose
     results they leave out. `own_ticks`: the parts of the first stage have different ticks. `lateness`: microseconds for which the
-    local runner waits, if elements do not wait before it. `net`: of a micro-batch's results the net changes are
-    handed out. The others: see `Job`."""
+    local runner waits, if elements do not wait before it. `net`: of a micro-batch's results the net changes are handed out.
+    `graphs`: the scope of blank nodes of results that are elements of a stream, None: they are not. The others: see `Job`."""
 
     plan: Plan
     stages: tuple[PlannedStage, ...]
@@ -50,6 +50,7 @@ class Blueprint:
     own_ticks: bool = False
     waiting: Waiting | None = None
     net: bool = False
+    graphs: int | None = None
 
     def packed(self) -> bytes:
         """For the tasks, which unpack it only where a state has to be made."""
@@ -68,8 +69,10 @@ class Blueprint:
         stage = self.stages[number]
         changelog: ChangelogOutput | None = None
         own = OwnRows.of(stage, part) if self.split else None
-        results: Rendered | Handover = Rendered(
-            dictionary, self.columns, self.template, part, ticks=self.in_order, own=own, net=self.net
+        results: Rendered | Handover = (
+            Rendered(dictionary, self.columns, self.template, part, ticks=self.in_order, own=own, net=self.net)
+            if self.graphs is None
+            else RenderedGraphs(dictionary, self.template, self.graphs)
         )
         if number < len(self.exchanges):
             exchange = self.exchanges[number]

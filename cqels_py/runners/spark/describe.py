@@ -39,8 +39,18 @@ def describe(plan: Plan, partitions: int, heavy: Sequence[HeavyValue] = ()) -> s
     for number, stage in enumerate(later, 2):
         lines += _later(number, before, stage)
         before = stage
+    lines += _as_elements(plan)
     lines += [_elements(plan, (first, *later)), *table(plan, partitions), _micro_batch([first, *later])]
     return "\n".join(["on Spark", *(f"  {line}" for line in lines)]) + "\n"
+
+
+def _as_elements(plan: Plan) -> Iterator[str]:
+    """How the results become a stream."""
+    if plan.form == "CONSTRUCT" and plan.output in ("ISTREAM", "RSTREAM"):
+        yield (
+            "as a stream for another query (cqels_py.spark.constructed) results pass one partition at the end, where those of a "
+            "tick become one element"
+        )
 
 
 def _elements(plan: Plan, stages: Sequence[PlannedStage]) -> str:

@@ -43,7 +43,8 @@ class BatchCounts:
     """The work of parts in a micro-batch: `elements` and `triples` that they took in, `results`, `late` elements that were dropped,
     `malformed` rows that were skipped, values that are `no_numbers`; `rows` that the parts of the first stage got, copies included,
     and `busiest_part`, those of the one that got most; `read_backs`, the parts whose state was restored from its store.
-    `event_time`: microseconds of the latest element so far, None before the first.
+    `event_time`: microseconds of the latest element so far; `watermark`: earlier elements are late from now on; None before the
+    first.
     """
 
     elements: int = 0
@@ -56,6 +57,7 @@ class BatchCounts:
     busiest_part: int = 0
     read_backs: int = 0
     event_time: int | None = None
+    watermark: int | None = None
 
     def plus(self, other: BatchCounts) -> BatchCounts:
         """Those of all parts of both.
@@ -73,12 +75,20 @@ class BatchCounts:
 
 
 _NAMES = tuple(each.name for each in fields(BatchCounts))
-_LARGEST = ("busiest_part", "event_time")
+_LARGEST = ("busiest_part", "event_time", "watermark")
 """Counts of which the largest is that of all; others are added."""
 
 
 def counted(
-    before: Statistics, after: Statistics, *, part: int, is_first: bool, is_last: bool, rows: int, read_back: bool
+    before: Statistics,
+    after: Statistics,
+    *,
+    part: int,
+    is_first: bool,
+    is_last: bool,
+    rows: int,
+    read_back: bool,
+    watermark: int | None,
 ) -> BatchCounts:
     """The counts of a part of a stage, from its statistics before and after the micro-batch. `is_first`, `is_last`: is it the first
     stage, the last one?
@@ -97,6 +107,7 @@ def counted(
         busiest_part=rows if is_first else 0,
         read_backs=int(read_back),
         event_time=after.event_time if everything else None,
+        watermark=watermark,
     )
 
 
@@ -126,15 +137,32 @@ def rows_of_counts(counts: BatchCounts, columns: tuple[str, ...]) -> pa.RecordBa
     return pa.record_batch([times, signs, *texts], schema=row_schema(columns))
 
 
+def sign_of(count: str) -> int:
+    """The sign of the rows with this count."""
+    return _FIRST_SIGN + _NAMES.index(count)
+
+
 def observed(rows: DataFrame, name: str) -> DataFrame:
     """The results alone; the counts are observed under the name."""
+    return results_in(observing(rows, name))
+
+
+def results_in(rows: DataFrame) -> DataFrame:
+    """Rows without counts."""
+    from pyspark.sql import functions as F
+
+    return rows.where(F.col("sign") < _FIRST_SIGN)
+
+
+def observing(rows: DataFrame, name: str) -> DataFrame:
+    """All rows; the counts are observed under the name."""
     from pyspark.sql import functions as F
 
     aggregates = []
     for place, count in enumerate(_NAMES):
         value = F.when(F.col("sign") == _FIRST_SIGN + place, F.unix_micros("time"))
         aggregates.append((F.max if count in _LARGEST else F.sum)(value).alias(count))
-    return rows.observe(name, *aggregates).where(F.col("sign") < _FIRST_SIGN)
+    return rows.observe(name, *aggregates)
 
 
 def counts_in(progress: Progress, name: str) -> BatchCounts | None:

@@ -16,14 +16,15 @@ from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.saved_state import dictionary_state
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
+from cqels_py.formats.construction import Construction
 from cqels_py.operators.r2s.changelog_output import ChangelogOutput
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.spark.exchange import Changes, Exchange, received, sent
 from cqels_py.runners.spark.net_changes import net_changes
 from cqels_py.runners.spark.own_rows import OwnRows
-from cqels_py.runners.spark.routing import PartitionSlice, combine
-from cqels_py.runners.spark.rows import solution_rows, triple_rows
+from cqels_py.runners.spark.routing import PartitionSlice, Promise, combine
+from cqels_py.runners.spark.rows import GRAPH_COLUMNS, graph_rows, solution_rows, triple_rows
 from cqels_py.runners.spark.watermarks import BEFORE_ALL, Watermarks
 from cqels_py.runners.statistics import Counters, Statistics
 from cqels_py.state.named_values import NamedValues, restore, values_of
@@ -125,6 +126,23 @@ class Rendered:
         return rows
 
 
+class RenderedGraphs(Rendered):
+    """Collects the graphs of results as rows: those of a tick are an element of a stream. `scope`: of its blank nodes."""
+
+    def __init__(self, dictionary: Dictionary, template: tuple[TemplateTriple, ...], scope: int) -> None:
+        super().__init__(dictionary, GRAPH_COLUMNS, template, 0)
+        self._construction = Construction([(t.subject, t.predicate, t.object) for t in template], dictionary, scope)
+
+    def deliver(self, batch: ResultBatch) -> None:
+        first = self.delivered
+        self.delivered += len(batch)
+        if self.wanted:
+            # A restored state has the number of results, but not the template's.
+            self._construction.go_on_after(first)
+            graphs, opening = self._construction.graphs(batch)
+            self._rows.append(graph_rows(graphs, first + opening, self._dictionary))
+
+
 class Handover:
     """Collects the changelog of a stage as rows for the partitions of the next one. `own_ticks`: its parts have different ticks.
     `own`: the rows of the part; others are left out."""
@@ -184,6 +202,11 @@ class PartState(Protocol):
     @property
     def statistics(self) -> Statistics:
         """The partition's counts."""
+        ...
+
+    @property
+    def watermark(self) -> int | None:
+        """Elements before this instant are late from now on; None before the first, and where the partition reads no elements."""
         ...
 
     def state(self) -> State:
@@ -250,19 +273,20 @@ class ReadingState:
         self.needed += sum(slice_.needed for slice_ in parts)
         self.skipped += sum(slice_.skipped for slice_ in parts)
         self.others.arrive([each.others for each in parts if each.others is not None], self.runner)
-        until = max((slice_.until for slice_ in parts if slice_.until is not None), default=None)
+        promise = Promise.of_all(slice_.promise for slice_ in parts)
         elements = combine(parts, self.dictionary, in_order=in_order)
         if self.watermarks is None:
             self.runner.push(elements)
             self.others.follow(self.runner, self.runner.accepts_from + 1, final=final)
         else:
+            until = None if promise is None else promise.time
             self.watermarks.move([each.reached for each in parts if each.reached is not None], until, final=final)
             self._push_complete(elements, self.watermarks, final=final)
             self.others.follow(self.runner, self.watermarks.time, final=final)
-        if until is not None:
+        if promise is not None:
             # A step of its own: results are ordered by it.
             self.results.next_step()
-            self.runner.advance(until)
+            self.runner.advance(promise.time, begin=promise.begins)
         if final:
             self.results.next_step()
             self.runner.finish()
@@ -281,6 +305,11 @@ class ReadingState:
         counted = self.runner.counters.snapshot()
         results = counted.results - self.results.left_out
         return replace(counted, triples=self.needed, malformed=self.skipped, results=results)
+
+    @property
+    def watermark(self) -> int | None:
+        reached = self.runner.accepts_from
+        return None if reached <= BEFORE_ALL else reached
 
     @property
     def _dataflow(self) -> Dataflow:
@@ -354,6 +383,10 @@ class LaterState:
     @property
     def statistics(self) -> Statistics:
         return replace(self.counted.snapshot(), results=self.delivered - self.results.left_out)
+
+    @property
+    def watermark(self) -> int | None:
+        return None
 
     def state(self) -> State:
         return {

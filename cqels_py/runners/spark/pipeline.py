@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import TypeAlias
@@ -14,10 +15,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType, IntegralType, StringType, TimestampType
 
 from cqels_py.errors import UsageError
+from cqels_py.plan.nodes import Plan
 from cqels_py.runners.spark import stage
 from cqels_py.runners.spark.hot import HotFolders, folder_of_host
-from cqels_py.runners.spark.metrics import BatchCounts, observed, received_counts, rows_of_counts, sent_counts
-from cqels_py.runners.spark.rows import TICK
+from cqels_py.runners.spark.metrics import (
+    BatchCounts,
+    observed,
+    observing,
+    received_counts,
+    rows_of_counts,
+    sent_counts,
+    sign_of,
+)
+from cqels_py.runners.spark.rows import ELEMENT, TICK
 from cqels_py.runners.spark.stage import PARTITION, PLANNED, Job
 from cqels_py.runners.spark.watermarks import Waiting
 
@@ -26,8 +36,29 @@ Frame: TypeAlias = DataFrame
 _BATCH_ID = "streaming.sql.batchId"
 ROUTED = "part int, task int, data binary"
 _TERMS = ("subject", "predicate", "object")
-_ELEMENT = "element"
-"""A column that differs between elements which follow each other, where the names of graphs do not matter."""
+_FED = "cqels_py constructed"
+"""What the column `element` of a frame is marked with, if a CONSTRUCT query makes its elements."""
+_EVENTS, _WALL = "events", "wall"
+"""With the clock by which the time of that query goes on."""
+_SIGN = "sign"
+_UNTIL = "until"
+"""Where other rows of such a frame have the number of an element: before its time none will come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How the time of a query goes on beside its elements.
+
+    `clock_delay`: with the clock, so many microseconds behind it; None: not with the clock. `lateness`: that of the query, by which
+    elements of other frames, and of other queries, are ahead of it. `beside`: frames whose elements move it on.
+    """
+
+    clock_delay: int | None = None
+    lateness: int = 0
+    beside: Sequence[Frame] = ()
+
+
+_BY_ELEMENTS = Timing()
 
 
 def transform(
@@ -36,15 +67,45 @@ def transform(
     batch: int | None = None,
     *,
     final: bool = False,
-    clock_delay: int | None = None,
+    timing: Timing = _BY_ELEMENTS,
     metrics: str | None = None,
 ) -> Frame:
     """Result rows (time, sign, text columns) of rows of streams, by the streams' numbers in the plan.
 
     In a streaming query Spark numbers the micro-batches; otherwise `batch` is the number, and `final` says that it is
-    the last one. `clock_delay`: time also goes on with the clock, so many microseconds behind it. `metrics`: the name of the counts
-    that Spark observes, None: it observes none.
+    the last one. `metrics`: the name of the counts that Spark observes, None: it observes none.
     """
+    rows = answers(job, _routed(job, frames, batch, timing), batch, final=final, counting=metrics is not None)
+    return rows if metrics is None else observed(rows, metrics)
+
+
+def constructed(job: Job, frames: Mapping[int, Frame], timing: Timing, metrics: str | None) -> Frame:
+    """The elements that a CONSTRUCT query makes, as a frame for another query (`is_fed`).
+
+    Beside their triples it has rows that say how far its time has come.
+    """
+    rows = answers(job, _routed(job, frames, None, timing), counting=True)
+    if metrics is not None:
+        rows = observing(rows, metrics)
+    by_clock = timing.clock_delay is not None or any(_fed_by(frame) == _WALL for frame in frames.values())
+    mark = {_FED: _WALL if by_clock else _EVENTS}
+    tells = F.col("sign") == sign_of("watermark")
+    element = F.when(tells, F.lit(_UNTIL)).otherwise(F.col(ELEMENT)).alias(ELEMENT, metadata=mark)
+    return rows.where(tells | (F.col("sign") == 1)).select("time", *_TERMS, element)
+
+
+def is_fed(frame: Frame) -> bool:
+    """Do the elements of a frame come from a CONSTRUCT query?"""
+    return _fed_by(frame) is not None
+
+
+def _fed_by(frame: Frame) -> str | None:
+    """The clock of the query that a frame comes from; None: from none."""
+    return frame.schema[ELEMENT].metadata.get(_FED) if ELEMENT in frame.columns else None
+
+
+def _routed(job: Job, frames: Mapping[int, Frame], batch: int | None, timing: Timing) -> Frame:
+    """The input of the parts of a query's first stage."""
 
     integers = frozenset(number for number, frame in frames.items() if _has_integers(frame))
 
@@ -52,26 +113,25 @@ def transform(
         context = _context()
         return stage.route(job, batches, _batch(context, batch), context.partitionId(), integers)
 
-    parts = [_rows(job, frame, number) for number, frame in sorted(frames.items())]
-    if clock_delay is not None:
-        parts.append(_clock(job, next(iter(frames.values())), clock_delay))
+    parts = [_rows(job, frame, number, timing.lateness) for number, frame in sorted(frames.items())]
+    parts += [_times(job, _time(frame) - timing.lateness, stage.TIME, frame) for frame in timing.beside]
+    if timing.clock_delay is not None:
+        parts.append(_clock(job, next(iter(frames.values())), timing.clock_delay))
     rows = reduce(lambda one, other: one.unionByName(other), parts)
-    return answers(job, rows.mapInArrow(route, ROUTED), batch, final=final, metrics=metrics)
+    return rows.mapInArrow(route, ROUTED)
 
 
-def answers(
-    job: Job, routed: Frame, batch: int | None = None, *, final: bool = False, metrics: str | None = None
-) -> Frame:
-    """Result rows of input that has been routed: a shuffle for each stage of the plan."""
+def answers(job: Job, routed: Frame, batch: int | None = None, *, final: bool = False, counting: bool = False) -> Frame:
+    """Result rows of input that has been routed: a shuffle for each stage of the plan. `counting`: with rows of counts."""
     tick = [f"{TICK} long"] if job.in_order else []
     columns = ", ".join(["time timestamp", "sign byte", *(f"`{name}` string" for name in job.columns), *tick])
     for number, parts in enumerate(job.parts):
         made = columns if number == len(job.exchanges) else ROUTED
         tasks = min(parts, job.tasks or parts)
         task = F.pmod(F.col("part"), F.lit(tasks))
-        work = _stage(job, number, tasks, batch, final, counting=metrics is not None)
+        work = _stage(job, number, tasks, batch, final, counting=counting)
         routed = routed.repartitionById(tasks, task).mapInArrow(work, made)
-    return routed if metrics is None else observed(routed, metrics)
+    return routed
 
 
 def _stage(
@@ -98,10 +158,8 @@ def session_of(frames: Mapping[str, Frame]) -> SparkSession | None:
     return next((frame.sparkSession for frame in frames.values() if isinstance(frame, DataFrame)), None)
 
 
-def check_frames(
-    frames: Mapping[int, Frame], time_predicates: Sequence[str | None], partitions: Sequence[str | None]
-) -> None:
-    """UsageError for a frame that is not streaming, or lacks a required column.
+def check_frames(frames: Mapping[int, Frame], plan: Plan, partitions: Sequence[str | None]) -> None:
+    """UsageError for a frame that is not streaming, lacks a required column, or has results instead of elements.
 
     `partitions`: by stream the column with the partitions.
     """
@@ -110,7 +168,15 @@ def check_frames(
             raise UsageError(f"a stream is a data frame of Spark, not {type(frame).__name__}")
         if not frame.isStreaming:
             raise UsageError("a continuous query needs streaming data frames: read them with spark.readStream")
-        _check_columns(frame, inside=time_predicates[stream] is not None)
+        if is_fed(frame):
+            _check_fed(plan, stream)
+        elif _SIGN in frame.columns:
+            raise UsageError(
+                f"the data frame of <{plan.streams[stream]}> has a column {_SIGN}, as the results of a query: "
+                "cqels_py.spark.constructed makes the elements of a CONSTRUCT query for another one; drop the column if each row is "
+                "part of an element"
+            )
+        _check_columns(frame, inside=plan.time_predicates[stream] is not None)
         name = partitions[stream]
         if name is not None and name not in frame.columns:
             raise UsageError(
@@ -120,6 +186,23 @@ def check_frames(
 
 def _listed(frame: Frame) -> str:
     return ", ".join(frame.columns)
+
+
+def check_beside(frames: Iterable[Frame]) -> None:
+    """UsageError for frames whose elements say no time."""
+    for frame in frames:
+        if not isinstance(frame, DataFrame) or not frame.isStreaming or "time" not in frame.columns:
+            raise UsageError("beside has streaming data frames with a column time, which the next query reads, too")
+
+
+def _check_fed(plan: Plan, stream: int) -> None:
+    iri, predicate = plan.streams[stream], plan.time_predicates[stream]
+    if predicate is not None:
+        raise UsageError(
+            f"the elements of <{iri}> come from a query and have the times of its ticks: leave out @ <{predicate}>"
+        )
+    if plan.graphs[stream]:
+        raise UsageError(f"the elements of <{iri}> come from a query and are in no named graph: leave out GRAPH")
 
 
 def _check_columns(frame: Frame, *, inside: bool) -> None:
@@ -139,14 +222,19 @@ def _check_columns(frame: Frame, *, inside: bool) -> None:
         )
 
 
-def _rows(job: Job, frame: Frame, stream: int) -> Frame:
+def _rows(job: Job, frame: Frame, stream: int, lateness: int) -> Frame:
     inside = job.time_predicates[stream] is not None
     _check_columns(frame, inside=inside)
-    name = _ELEMENT if _ELEMENT in frame.columns and not (job.graphs and job.graphs[stream]) else "graph"
+    name = ELEMENT if ELEMENT in frame.columns and not (job.graphs and job.graphs[stream]) else "graph"
     graph = F.coalesce(F.col(name), F.lit("")) if name in frame.columns else F.lit("")
     time = F.lit(None).cast("bigint") if inside else _time(frame)
+    number: Column = F.lit(stream)
+    if (clock := _fed_by(frame)) is not None:
+        tells = F.col(ELEMENT) == _UNTIL
+        number = F.when(tells, F.lit(stage.CLOCK if clock == _WALL else stage.TIME)).otherwise(number)
+        time = time - F.when(tells, F.lit(lateness)).otherwise(F.lit(0))
     more = _watermark_columns(job, None if job.waiting is None else _partition(job.waiting, frame, stream))
-    return frame.select(F.lit(stream).alias("stream"), time.alias("time"), graph.alias("graph"), *_TERMS, *more)
+    return frame.select(number.alias("stream"), time.alias("time"), graph.alias("graph"), *_TERMS, *more)
 
 
 def _partition(waiting: Waiting, frame: Frame, stream: int) -> Column | None:
@@ -176,10 +264,15 @@ def _watermark_columns(job: Job, partition: Column | None) -> list[Column]:
 def _clock(job: Job, frame: Frame, delay: int) -> Frame:
     """A row a second with its time, so that time goes on without elements. Spark gives the same rows to a repeated micro-batch."""
     seconds = frame.sparkSession.readStream.format("rate").option("rowsPerSecond", 1).load()
-    time = F.unix_micros("timestamp") - delay
+    return _times(job, F.unix_micros("timestamp") - delay, stage.CLOCK, seconds)
+
+
+def _times(job: Job, time: Column, stream: int, frame: Frame) -> Frame:
+    """Rows that have no triple, but a time."""
     nothing = [F.lit(None).cast("string").alias(name) for name in ("graph", *_TERMS)]
-    more = _watermark_columns(job, None)
-    return seconds.select(F.lit(stage.CLOCK).alias("stream"), time.alias("time"), *nothing, *more)
+    return frame.select(
+        F.lit(stream).alias("stream"), time.cast("long").alias("time"), *nothing, *_watermark_columns(job, None)
+    )
 
 
 def _time(frame: Frame) -> Column:

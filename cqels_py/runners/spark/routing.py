@@ -10,7 +10,7 @@ ticks of an instant are one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 
@@ -34,7 +34,7 @@ from cqels_py.runners.spark.watermarks import LatestTimes
 from cqels_py.state.named_values import Array, Plain
 from cqels_py.terms.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 
-_OTHERS, _REACHED = "others", "reached"
+_OTHERS, _REACHED, _UNTIL, _BEGINS = "others", "reached", "until", "begins"
 EVERYWHERE = 0
 """The partition of all triples when the state cannot be divided."""
 
@@ -149,13 +149,30 @@ class _Cube:
 
 
 @dataclass(frozen=True, slots=True)
+class Promise:
+    """No element before `time` will come. `begins`: time begins there, if there was no element yet."""
+
+    time: int
+    begins: bool
+
+    @staticmethod
+    def of_all(promises: Iterable[Promise | None]) -> Promise | None:
+        """What several tasks promise together.
+
+        >>> Promise.of_all([Promise(7, False), None, Promise(5, True)])
+        Promise(time=7, begins=True)
+        """
+        told = [each for each in promises if each is not None]
+        return Promise(max(each.time for each in told), any(each.begins for each in told)) if told else None
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionSlice:
     """The input of one partition from one task: all elements, or those that it needs; its own triples, and the texts of hashed
     terms.
 
     `needed`: triples that any partition gets, each once; `skipped`: malformed rows. Both are counted in one of the
-    partitions, as are `others`, the times (n) of elements that it does not get. `until`: by the clock no element before this instant
-    will come; None: the clock says nothing.
+    partitions, as are `others`, the times (n) of elements that it does not get. `promise`: of a clock, or of another query's time.
     `reached`: how far the task's elements go, where elements wait for others.
     """
 
@@ -166,7 +183,7 @@ class PartitionSlice:
     needed: int = 0
     skipped: int = 0
     others: Ids | None = None
-    until: int | None = None
+    promise: Promise | None = None
     reached: LatestTimes | None = None
 
     def pack(self) -> bytes:
@@ -180,7 +197,9 @@ class PartitionSlice:
             _OTHERS: self.others,
             _REACHED: None if self.reached is None else self.reached.arrays(),
         }
-        plain: dict[str, Plain] = {"needed": self.needed, "skipped": self.skipped, "until": self.until}
+        plain: dict[str, Plain] = {"needed": self.needed, "skipped": self.skipped}
+        if self.promise is not None:
+            plain |= {_UNTIL: self.promise.time, _BEGINS: self.promise.begins}
         if self.reached is not None:
             plain["now"] = self.reached.now
         return packed({**elements, **terms}, plain)
@@ -191,7 +210,10 @@ class PartitionSlice:
         others, columns, now = arrays.pop(_OTHERS, None), arrays.pop(_REACHED, None), counts.pop("now", None)
         reached = None if columns is None else LatestTimes.from_arrays(columns, now)
         ids, texts, offsets = (arrays.pop(name) for name in ("ids", "texts", "offsets"))
-        return PartitionSlice(ElementBatch(**arrays), ids, texts, offsets, **counts, others=others, reached=reached)
+        until, begins = counts.pop(_UNTIL, None), counts.pop(_BEGINS, True)
+        promise = None if until is None else Promise(until, begins)
+        elements = ElementBatch(**arrays)
+        return PartitionSlice(elements, ids, texts, offsets, **counts, others=others, promise=promise, reached=reached)
 
 
 def slices(
@@ -199,7 +221,7 @@ def slices(
     routing: Routing,
     dictionary: Dictionary,
     skipped: int = 0,
-    until: int | None = None,
+    promise: Promise | None = None,
     reached: LatestTimes | None = None,
 ) -> list[PartitionSlice]:
     """The input of each partition. `skipped`: malformed rows that were left out; the others: see `PartitionSlice`."""
@@ -216,7 +238,7 @@ def slices(
     if choice is not None:
         others = np.delete(batch.time, choice.elements(element[rows[: cuts[1]]]))
     found[0] = replace(found[0], needed=int(np.count_nonzero(needed)), skipped=skipped, others=others)
-    return [replace(each, until=until, reached=reached) for each in found]
+    return [replace(each, promise=promise, reached=reached) for each in found]
 
 
 def texts_of(ids: Ids, dictionary: Dictionary) -> tuple[Ids, npt.NDArray[np.uint8], Ids]:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
@@ -21,6 +23,9 @@ _ALLOWED = ("<_", "<", '<_"')
 _BLANK = "_:"
 _RESERVED = ("time", "sign")
 TICK = "tick"
+ELEMENT = "element"
+"""A column that differs between elements which follow each other, where the names of graphs do not matter."""
+GRAPH_COLUMNS = (*_TRIPLE, ELEMENT)
 _STEP_SHIFT = 32
 
 
@@ -81,6 +86,16 @@ def triple_rows(
         for place in range(len(_TRIPLE))
     ]
     yield _rows(batch, result, [text.combine_chunks().cast(pa.string()) for text in texts], _TRIPLE)
+
+
+def graph_rows(graphs: ElementBatch, numbers: npt.NDArray[np.int64], dictionary: Dictionary) -> pa.RecordBatch:
+    """A row for each triple of graphs (n), which are elements with these numbers (n)."""
+    sizes = np.diff(graphs.first)
+    texts = [render_terms(ids, dictionary).cast(pa.string()) for ids in graphs.positions[: len(_TRIPLE)]]
+    times = pa.array(np.repeat(graphs.time, sizes), pa.timestamp("us", tz="UTC"))
+    signs = pa.array(np.ones(graphs.triples, np.int8))
+    elements = pa.array(np.repeat(numbers, sizes)).cast(pa.string())
+    return pa.record_batch([times, signs, *texts, elements], schema=row_schema(GRAPH_COLUMNS))
 
 
 def _parts(triple: TemplateTriple) -> tuple[str, str, str]:

@@ -28,7 +28,7 @@ from cqels_py.runners.spark.hot import HotCopy, HotFolders
 from cqels_py.runners.spark.metrics import BatchCounts, counted
 from cqels_py.runners.spark.packing import packed_list, unpacked_list
 from cqels_py.runners.spark.parts import PartState, routed_rows
-from cqels_py.runners.spark.routing import Routing, slices
+from cqels_py.runners.spark.routing import Promise, Routing, slices
 from cqels_py.runners.spark.watermarks import LatestTimes, Waiting
 
 _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
@@ -86,13 +86,13 @@ def route(
     scope = (batch % (1 << _BATCH_BITS) << _TASK_BITS | task % (1 << _TASK_BITS)) << _ROW_BITS
     dictionary = Dictionary(strict=True)
     skipped: list[DataError] = []
-    rows, until, now = _without_clock(batches)
+    rows, promise, now = _without_clock(batches)
     latest: dict[tuple[int, int], int] = {}
     elements = concatenate_elements(list(_elements(job, rows, dictionary, scope, skipped, integers, latest)))
     reached = None if job.waiting is None else LatestTimes.of(latest, now)
     if skipped:
         _LOG.warning("micro-batch %d: %d malformed rows skipped, the first: %s", batch, len(skipped), skipped[0])
-    yield routed(job, elements, dictionary, task, len(skipped), until, reached)
+    yield routed(job, elements, dictionary, task, len(skipped), promise, reached)
 
 
 def routed(
@@ -101,35 +101,38 @@ def routed(
     dictionary: Dictionary,
     task: int,
     skipped: int = 0,
-    until: int | None = None,
+    promise: Promise | None = None,
     reached: LatestTimes | None = None,
 ) -> pa.RecordBatch:
-    """A row for each partition, with its input from the elements. `skipped`: malformed rows that were left out; `until`: by the
-    clock no element before this instant will come; `reached`: how far the elements go."""
-    found = slices(elements, job.routing, dictionary, skipped, until, reached)
+    """A row for each partition, with its input from the elements. `skipped`: malformed rows that were left out; `reached`: how far
+    the elements go."""
+    found = slices(elements, job.routing, dictionary, skipped, promise, reached)
     return routed_rows(task, [each.pack() for each in found])
 
 
-CLOCK = -1
-"""The stream of rows that only have the time of a clock."""
+CLOCK, TIME = -1, -2
+"""The streams of rows that only have a time, before which no element will come: that of a clock, with which time begins; or that of
+another query or stream."""
 PARTITION, PLANNED = "partition", "planned"
 """Where streams wait for each other, the columns with the partition of a row, and when Spark planned the micro-batch."""
 
 
-def _without_clock(batches: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], int | None, int | None]:
-    """The rows of streams, the last time of the clock, and when Spark planned the micro-batch."""
+def _without_clock(batches: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], Promise | None, int | None]:
+    """The rows of streams, what the others promise, and when Spark planned the micro-batch."""
     rows: list[pa.RecordBatch] = []
-    told: list[int] = []
+    told: list[Promise | None] = []
     now: int | None = None
     for batch in batches:
         if batch.num_rows and PLANNED in batch.schema.names:
             now = int(batch.column(PLANNED)[0].as_py())
-        is_clock = pc.equal(batch.column("stream"), CLOCK)
-        if batch.num_rows and pc.any(is_clock).as_py():
-            told.append(int(pc.max(batch.filter(is_clock).column("time").cast(pa.int64())).as_py()))
-            batch = batch.filter(pc.invert(is_clock))
+        for stream in (CLOCK, TIME):
+            is_time = pc.equal(batch.column("stream"), stream)
+            if batch.num_rows and pc.any(is_time).as_py():
+                until = pc.max(batch.filter(is_time).column("time").cast(pa.int64())).as_py()
+                told.append(Promise(int(until), stream == CLOCK))
+                batch = batch.filter(pc.invert(is_time))
         rows.append(batch)
-    return rows, max(told, default=None), now
+    return rows, Promise.of_all(told), now
 
 
 def _elements(
@@ -265,6 +268,7 @@ def evaluate(
                 is_last=is_last,
                 rows=rows_of_batch,
                 read_back=read_back,
+                watermark=state.watermark if part == 0 else None,
             )
         )
     yield from results

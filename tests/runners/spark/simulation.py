@@ -19,6 +19,7 @@ from cqels_py.checkpoints import store
 from cqels_py.engine.compile import compile_query
 from cqels_py.runners.spark import parts, stage
 from cqels_py.runners.spark.hot import HotFolders
+from cqels_py.runners.spark.metrics import BatchCounts
 from cqels_py.runners.spark.stage import Job
 from cqels_py.spark import prepare
 from cqels_py.terms.rdf import to_rdflib
@@ -78,6 +79,8 @@ class Cluster:
         self._chance = chance
         self._snapshots = snapshots
         self._random = random.Random(seed)
+        self.watermark: int | None = None
+        """Of the last micro-batch."""
 
     def run(self, batch: int, tasks: Sequence[pa.RecordBatch], *, final: bool = False) -> list[dict[str, Any]]:
         """The result rows of one micro-batch, whose rows lie in these tasks."""
@@ -97,9 +100,15 @@ class Cluster:
                 mine = [each.filter(pa.compute.equal(each.column("part"), part)) for each in routed]
                 self._random.shuffle(mine)
                 with self._luck():
-                    made += stage.evaluate(self.job, mine, batch, part, final, number, self._near)
+                    made += stage.evaluate(
+                        self.job, mine, batch, part, final, number, self._near, tell=self._note if number == 0 else None
+                    )
             routed = made
         return [row for each in routed for row in each.to_pylist()]
+
+    def _note(self, counts: BatchCounts) -> None:
+        if counts.watermark is not None:
+            self.watermark = counts.watermark
 
     def _luck(self) -> AbstractContextManager[object]:
         if self._snapshots is None:
