@@ -5,15 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from cqels_py.checkpoints import durable_files
 from cqels_py.checkpoints.durable_files import StorageError
-from cqels_py.checkpoints.objects import LocalStore
-from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.cli import failures
 from cqels_py.cli.job import Job
 from cqels_py.cli.written import Written
@@ -30,89 +27,12 @@ if TYPE_CHECKING:
     from cqels_py.sinks.protocol import SinkConnector
     from cqels_py.state.named_values import NamedValues
 
-_RUN = "run"
 _CUT = ("json", "csv", "tsv", "nquads", "trig", "turtle", "jelly")
 """Formats of output whose files can be cut to a former length and continued."""
 
 
-class RunCheckpoint:
-    """The folder of a run's snapshots, locked. `restored`: the state to continue from; None: the run is a new one.
-
-    Exit if the run of the checkpoint has ended; UsageError if it was a run of something else.
-    """
-
-    def __init__(self, job: Job, cleanup: ExitStack) -> None:
-        assert job.checkpoint is not None
-        assert job.output is not None
-        self._output = job.output
-        self._files = [job.output, *([] if job.rejects is None else [job.rejects])]
-        self._every = job.every / 1_000_000
-        cleanup.enter_context(locked(job.checkpoint))
-        self._snapshots = Snapshots(LocalStore(job.checkpoint))
-        self._identity = dict(_identity(job))
-        self.restored = self._loaded(job.checkpoint)
-        self._due = 0.0
-
-    @property
-    def elements(self) -> int:
-        """The number of elements that the restored state has taken in."""
-        return 0 if self.restored is None else cast(int, self.restored[_RUN]["elements"])
-
-    @property
-    def written(self) -> Written | None:
-        """How far the output was to which the restored state belongs; None for a new run."""
-        return None if self.restored is None else Written.of(self.restored[_RUN])
-
-    def begin(self, save: Callable[[], None]) -> None:
-        """Save the state before the first result of a new run."""
-        if self.restored is None:
-            save()
-            for file in self._files:
-                durable_files.sync_entries(file.absolute().parent)
-        # The arrays have been copied into the engine.
-        self.restored = None
-        self._due = time.monotonic() + self._every
-
-    @property
-    def due(self) -> bool:
-        """Is it time for the next snapshot?"""
-        return time.monotonic() >= self._due
-
-    def save(
-        self, written: Written, elements: int, state: Mapping[str, NamedValues], *, finished: bool = False
-    ) -> None:
-        """Save a state after so many elements; the output has been synced up to there."""
-        run: NamedValues = {
-            **written.values(),
-            "elements": elements,
-            "finished": finished,
-            "identity": json.dumps(self._identity),
-        }
-        self._snapshots.save({_RUN: run, **state})
-        self._due = time.monotonic() + self._every
-
-    def _loaded(self, folder: Path) -> dict[str, NamedValues] | None:
-        state = self._snapshots.load()
-        for message in self._snapshots.damaged:
-            failures.say(f"warning: {message}; the one before it is")
-        if state is None:
-            return None
-        found = json.loads(str(state[_RUN]["identity"]))
-        names = dict.fromkeys([*found, *self._identity])
-        if differing := [name for name in names if found.get(name) != self._identity.get(name)]:
-            raise UsageError(
-                f"--checkpoint: {folder} is that of another run, which differs in: {', '.join(differing)}. Give the same command, "
-                "or name another folder"
-            )
-        if state[_RUN]["finished"]:
-            raise _ended(folder, self._output)
-        _check_output(self._output, cast(int, state[_RUN]["output"]))
-        return state
-
-
 class LoggedRun:
-    """A run whose engine logs its input, and makes the results since its last snapshot again: over input that cannot be read again,
-    by the wall clock, or into an output that cannot be cut.
+    """A run whose engine keeps its state and its inputs, and makes the results since its last snapshot again.
 
     `companion`: for the engine. A file of output is cut to the length that it had at that snapshot.
     """
@@ -120,6 +40,7 @@ class LoggedRun:
     def __init__(self, job: Job) -> None:
         assert job.checkpoint is not None
         self._output = job.output
+        self._files = [file for file in (job.output, job.rejects) if file is not None]
         self._results = job.output if job.sink is None else Location.of(job.sink).shown
         self._every = job.every / 1_000_000
         self._due = time.monotonic() + self._every
@@ -144,6 +65,8 @@ class LoggedRun:
         self._written = written
         if self.restored() is None and written().writer:
             save()
+        for file in self._files:
+            durable_files.sync_entries(file.absolute().parent)
 
     @property
     def due(self) -> bool:
@@ -158,12 +81,6 @@ class LoggedRun:
 
     def _state(self) -> NamedValues:
         return {**self._written().values(), "finished": self._finished}
-
-
-def is_logged(job: Job) -> bool:
-    """Is the run a `LoggedRun`?"""
-    live = any(not _can_be_read_again(source) for source in job.streams.values())
-    return live or job.sink is not None or job.clock == "wall"
 
 
 def tell_repeats(url: str, connector: SinkConnector) -> None:

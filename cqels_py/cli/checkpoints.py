@@ -10,18 +10,14 @@ def show(folder: Path) -> None:
     from cqels_py.engine.durable.summary import summary
 
     found = summary(folder)
-    if found.queries is None:
-        print(f"a run over files: {found.elements:,} elements were taken in when the last snapshot was written")
-    else:
-        print(f"an engine's inputs: {found.elements:,} elements have been taken in")
-        for name, results in found.queries.items():
-            print(f"query {' '.join(name.split())}: {results:,} results before the last snapshot")
+    print(f"an engine's inputs: {found.elements:,} elements have been taken in")
+    for name, results in found.queries.items():
+        print(f"query {' '.join(name.split())}: {results:,} results before the last snapshot")
     for name, size in found.snapshots.items():
         print(f"{name}: {abs(size):,} bytes{'' if size > 0 else ', damaged'}")
     for name, size in found.logs.items():
         print(f"{name}: {size:,} bytes")
-    if found.queries is not None:
-        print(f"{found.records:,} records follow the last snapshot")
+    print(f"{found.records:,} records follow the last snapshot")
 
 
 def copy(folder: Path, to: Path) -> None:

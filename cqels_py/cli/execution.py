@@ -20,14 +20,13 @@ from cqels_py.cli.progress import Pace, Progress, omissions, reports
 from cqels_py.errors import UnsupportedQuery, UsageError
 
 if TYPE_CHECKING:
-    from cqels_py.cli.checkpointing import LoggedRun, RunCheckpoint
+    from cqels_py.cli.checkpointing import LoggedRun
     from cqels_py.cli.written import Written
     from cqels_py.engine.compile import CompiledQuery
     from cqels_py.engine.durable.companion import Companion
     from cqels_py.engine.engine import Engine, Query
     from cqels_py.runners.protocol import QueryRun
     from cqels_py.runners.statistics import Statistics
-    from cqels_py.state.named_values import NamedValues
 
 _ABSENT = "absent: static data of {}, taken for empty here; cqels run needs it: --static-graph {}=FILE"
 
@@ -109,12 +108,11 @@ class Execution:
             arguments.check_named("--lateness", job.lateness_of, job.streams)
         # The table shows the answer, which takes both signs to rebuild.
         wanted = job.changelog or format_ == "table" or (connector is not None and connector.changelog)
-        self._checkpoint: RunCheckpoint | None = None
         self._logged: LoggedRun | None = None
         self._run: QueryRun
         self._writer: output.Writer
         if job.checkpoint is not None:
-            self._checkpoint, self._logged, self._run = _with_checkpoint(job, compiled, wanted, cleanup)
+            self._logged, self._run = _with_checkpoint(job, compiled, wanted, cleanup)
         else:
             open_run = _on_spark if job.runner == "spark" else LocalRun
             self._run = open_run(job, compiled, wanted, cleanup)
@@ -152,18 +150,13 @@ class Execution:
         )
         if job.until is not None:
             more["until"] = job.until
-        threads = job.threads
-        if self._checkpoint is not None:
-            # With a second thread, the dictionary would change while it is written.
-            more["skip"], threads = self._checkpoint.elements, 1
-            self._checkpoint.begin(self._save)
         try:
             self._check_limit()
-            self._run.run(sources, time_predicates=times, progress=self._look, threads=threads, **more)
+            self._run.run(sources, time_predicates=times, progress=self._look, threads=job.threads, **more)
             self._save_end()
         except KeyboardInterrupt:
             # Results that wait for a sink are made again from the log.
-            if self._checkpoint is not None or (self._logged is not None and self._settled()):
+            if self._logged is not None and self._settled():
                 # If the engine is in the middle of a step, the last snapshot counts.
                 with suppress(UsageError):
                     self._save()
@@ -175,8 +168,6 @@ class Execution:
 
     def _save_end(self) -> None:
         """Save that the run has ended."""
-        if self._checkpoint is not None:
-            self._checkpoint.save(self._written(), self._run.statistics.elements, {}, finished=True)
         if self._logged is not None:
             self._save(finished=True)
 
@@ -187,9 +178,7 @@ class Execution:
     @property
     def _former(self) -> Written | None:
         """How far the output was from which the run continues, if it does."""
-        if self._logged is not None:
-            return self._logged.restored()
-        return None if self._checkpoint is None else self._checkpoint.written
+        return None if self._logged is None else self._logged.restored()
 
     def _written(self) -> Written:
         """Sync the output; how far it is."""
@@ -200,12 +189,8 @@ class Execution:
     def _save(self, *, finished: bool = False) -> None:
         """Save a snapshot, with the length of the output to which it belongs."""
         assert isinstance(self._run, LocalRun)
-        if self._logged is not None:
-            self._logged.save(self._run.checkpoint, finished=finished)
-            return
-        assert self._checkpoint is not None
-        state = self._run.state()
-        self._checkpoint.save(self._written(), self._run.statistics.elements, state)
+        assert self._logged is not None
+        self._logged.save(self._run.checkpoint, finished=finished)
 
     def _commit(self) -> None:
         """Commit the sinks, then the sources."""
@@ -217,8 +202,7 @@ class Execution:
         self._progress.update(statistics)
         if self._pace is not None:
             self._pace.wait(statistics.event_time)
-        checkpoint = self._checkpoint or self._logged
-        if checkpoint is not None and checkpoint.due and self._settled():
+        if self._logged is not None and self._logged.due and self._settled():
             self._save()
         if self._commits.due() and self._settled():
             self._commit()
@@ -247,7 +231,6 @@ class LocalRun:
         compiled: CompiledQuery,
         changelog: bool,
         cleanup: ExitStack,
-        restored: Mapping[str, NamedValues] | None = None,
         logged: Companion | None = None,
     ) -> None:
         from cqels_py.kernels.compiler.prepare import only_when_called
@@ -255,7 +238,7 @@ class LocalRun:
         _prepare(job, compiled)
         # Registered in a program, a query would also need the kernels of pushes.
         with only_when_called():
-            self._engine, self.query = _register(job, compiled, changelog, restored=restored, logged=logged)
+            self._engine, self.query = _register(job, compiled, changelog, logged=logged)
         cleanup.callback(self._engine.close)
         if job.metrics is not None:
             from cqels_py.engine.metrics import metrics_served
@@ -276,7 +259,7 @@ class LocalRun:
 
     def run(self, sources: Mapping[str, Any], **how: Any) -> Statistics:
         """Read the sources to their ends. Results that are due then are told now: the command ends."""
-        from cqels_py.engine.saved_run import end_of_input
+        from cqels_py.engine.command_run import end_of_input
 
         self._engine.run(sources, **how)
         if self._clock == "wall" and self._logged is None:
@@ -284,12 +267,6 @@ class LocalRun:
         elif self._clock == "wall":
             end_of_input(self._engine)
         return self.statistics
-
-    def state(self) -> dict[str, NamedValues]:
-        """The state between two batches, to be written before the next one."""
-        from cqels_py.engine.saved_run import saved
-
-        return saved(self._engine, self.query)
 
     def stop(self) -> None:
         # The log would say that the query is no more, also for results that are made again.
@@ -399,16 +376,13 @@ def _check_memory(job: Job, compiled: CompiledQuery) -> None:
 
 def _with_checkpoint(
     job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitStack
-) -> tuple[RunCheckpoint | None, LoggedRun | None, LocalRun]:
-    """The checkpoint of the job, of either kind, and its run, with the state from there if there is one."""
+) -> tuple[LoggedRun, LocalRun]:
+    """The checkpoint of the job, and its run, which goes on from there if there was one."""
     from cqels_py.cli import checkpointing
 
     checkpointing.check(job)
-    if checkpointing.is_logged(job):
-        logged = checkpointing.LoggedRun(job)
-        return None, logged, LocalRun(job, compiled, changelog, cleanup, logged=logged.companion)
-    checkpoint = checkpointing.RunCheckpoint(job, cleanup)
-    return checkpoint, None, LocalRun(job, compiled, changelog, cleanup, checkpoint.restored)
+    logged = checkpointing.LoggedRun(job)
+    return logged, LocalRun(job, compiled, changelog, cleanup, logged.companion)
 
 
 def _register(
@@ -416,16 +390,14 @@ def _register(
     compiled: CompiledQuery,
     changelog: bool,
     empty: Sequence[str] = (),
-    restored: Mapping[str, NamedValues] | None = None,
     logged: Companion | None = None,
 ) -> tuple[Engine, Query]:
-    """An engine with the job's query. `empty`: graphs that are to have no data. `restored`: the state to continue from. `logged`:
-    the engine logs its input in that folder.
+    """An engine with the job's query. `empty`: graphs that are to have no data. `logged`: the engine keeps its state in that
+    folder.
     """
-    from cqels_py.engine import saved_run
+    from cqels_py.engine.command_run import expect_run
     from cqels_py.engine.engine import Engine
 
-    over_files = job.checkpoint is not None and logged is None
     engine = Engine(
         lateness=job.lateness,
         lateness_of=job.lateness_of,
@@ -434,7 +406,7 @@ def _register(
         batch=job.batch,
         blank_nodes=job.blank_nodes,
         contexts=job.contexts,
-        rejects=None if over_files else job.rejects,
+        rejects=job.rejects,
         ahead=job.ahead,
         flush_after=job.flush_after,
         clock=job.clock,
@@ -445,13 +417,7 @@ def _register(
         checkpoint=logged,
     )
     # Elements that its sources have kept so far are not late.
-    saved_run.expect_run(engine)
-    if over_files:
-        saved_run.process_at_once(engine)
-        if job.rejects is not None:
-            saved_run.begin_rejects(engine, job.rejects, restored)
-    if restored is not None:
-        saved_run.restore_engine(engine, restored)
+    expect_run(engine)
     query = engine.register(
         # The answers of SERVICE are kept with the text.
         compiled if logged is None else job.text,
@@ -461,6 +427,4 @@ def _register(
         changelog=changelog,
         entailment=job.entailment,
     )
-    if restored is not None:
-        saved_run.restore_query(query, restored)
     return engine, query

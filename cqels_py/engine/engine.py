@@ -1002,7 +1002,6 @@ class Engine:
         maps: Mapping[str, Any] | None = None,
         progress: Callable[[Statistics], None] | None = None,
         threads: int | None = None,
-        skip: int = 0,
         more: bool = False,
         until: Time | None = None,
     ) -> Statistics:
@@ -1022,11 +1021,10 @@ class Engine:
         are no RDF become elements: a file with a CONSTRUCT over the columns, or with a JSON-LD context (.jsonld, .json), or a
         `Mapping`. `progress` is called with the statistics after each batch, and where nothing comes. An exception of it, or of a
         subscriber, ends the reading; the engine remains usable. An engine with a checkpoint goes on with a file behind the
-        elements that it has of it, which perhaps another process has read. `skip`: so many elements of the merged sources are
-        left out at the beginning, since the state that the engine was restored from has them already.
+        elements that it has of it, which perhaps another process has read.
         """
         self._steps.check_open()
-        SourceRun(self, sources, RunOptions(time_predicates, maps, progress, threads, skip, more, until)).run()
+        SourceRun(self, sources, RunOptions(time_predicates, maps, progress, threads, more, until)).run()
         return self.statistics
 
     @in_turn

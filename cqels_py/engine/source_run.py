@@ -38,7 +38,6 @@ class RunOptions:
     maps: Mapping[str, Any] | None
     progress: Callable[[Statistics], None] | None
     threads: int | None
-    skip: int
     more: bool
     until: Time | None
 
@@ -150,7 +149,7 @@ class SourceRun:
 
     def _read(self, merged: TimeMerge, second: ReadAhead | None) -> None:
         """Process the elements of the sources, merged by time."""
-        engine, progress, skip = self._engine, self._options.progress, self._options.skip
+        engine, progress = self._engine, self._options.progress
         batch = NOTHING
 
         def live() -> Iterator[Ids]:
@@ -180,10 +179,6 @@ class SourceRun:
                     continue
                 for start in range(0, len(batch), engine._batch or len(batch)):
                     end = min(len(batch), start + (engine._batch or len(batch)))
-                    if skip:
-                        # States are taken between two parts.
-                        skip -= end - start
-                        continue
                     engine._process_part(slice_elements(batch, start, end), read=True)
                     if end == len(batch) and second is None:
                         merged.mark_processed()

@@ -316,11 +316,6 @@ class LocalRunner(Runner):
         """Elements before this instant (microseconds) are late for all queries; those up to it are complete for all."""
         return min((group.time for group in self._groups), default=BEFORE_ALL)
 
-    def process_at_once(self) -> None:
-        """From now on no elements wait for the boundary of a window: so a step does not depend on when states are taken."""
-        self._may_wait = False
-        self.queries = self._queries
-
     @property
     def is_waiting(self) -> bool:
         """Are there elements that wait for the boundary of a window?"""

@@ -40,7 +40,7 @@ from cqels_py.engine.durable.joining import Joining
 from cqels_py.engine.durable.records import BEFORE_RUN, HEAD, STEPS, Kind, elements_behind, with_plain, with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.restoring import Restoring
-from cqels_py.engine.durable.saved_state import COMPANION, HEADER, copied, state_of
+from cqels_py.engine.durable.saved_state import COMPANION, HEADER, check_kind, copied, state_of
 from cqels_py.engine.durable.unlogged import MOST_APART, Unlogged, comes_again, is_followed_by_files, pays
 from cqels_py.engine.query import Query
 from cqels_py.engine.rejects import Record, line_of
@@ -530,6 +530,7 @@ class LoggedInputs(Inputs):
             self._save(0, self._current())
             self._log.begin(0)
             return
+        check_kind(self._folder, state)
         header = json.loads(str(state[HEADER]["json"]))
         self._check_options(json.loads(header["options"]))
         if rejects is not None:
@@ -582,11 +583,17 @@ class LoggedInputs(Inputs):
 
     def _check_options(self, found: Mapping[str, object]) -> None:
         mine = json.loads(self._options)
-        if differing := [name for name in {**found, **mine} if found.get(name) != mine.get(name)]:
+        if differing := _differing(found, mine):
             raise UsageError(
                 f"the checkpoint {self._folder} is another one's, which differs in: {', '.join(differing)}. Give the same, or name "
                 "another folder"
             )
+
+
+def _differing(found: Mapping[str, object], mine: Mapping[str, object]) -> list[str]:
+    """The names of options with different values. One that a command has, too, is told by the name of that."""
+    names = [name for name in {**found, **mine} if found.get(name) != mine.get(name)]
+    return [name for name in names if f"--{name.replace('_', '-')}" not in names]
 
 
 def _following(time: int, behind: frozenset[int]) -> bytes:

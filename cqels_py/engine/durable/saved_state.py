@@ -12,12 +12,14 @@ import json
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.engine.feeding import plain
+from cqels_py.errors import UsageError
 from cqels_py.runners.chaining import ConstructedStream
 from cqels_py.state.named_values import NamedValues, values_of
 
@@ -64,6 +66,15 @@ def state_of(
     for place, query in enumerate(queries):
         state |= {f"{QUERY}{place}/{part}": values for part, values in _state_of_query(engine, query).items()}
     return state
+
+
+def check_kind(folder: Path, state: Mapping[str, NamedValues]) -> None:
+    """UsageError for a snapshot that is not one of an engine: runs over files once kept another kind."""
+    if HEADER not in state:
+        raise UsageError(
+            f"{folder} is the checkpoint of a run over files by an earlier version, with which this one cannot go on: let that "
+            "version complete it, or remove the folder, and the run begins anew"
+        )
 
 
 def copied(state: Mapping[str, NamedValues]) -> dict[str, NamedValues]:

@@ -14,20 +14,20 @@ from cqels_py.checkpoints.packed import count_of
 from cqels_py.checkpoints.savepoints import numbers_of
 from cqels_py.checkpoints.state_file import from_bytes
 from cqels_py.engine.durable.records import HEAD, Kind, elements_behind, head_of
-from cqels_py.engine.durable.saved_state import ENGINE, HEADER
+from cqels_py.engine.durable.saved_state import ENGINE, HEADER, check_kind
 from cqels_py.state.named_values import NamedValues
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The content of a checkpoint. `queries`: by name, the number of results before the last snapshot; None: a run over files.
+    """The content of a checkpoint. `queries`: by name, the number of results before the last snapshot.
 
     `snapshots`, `logs`: the bytes of each file; a snapshot that is damaged has a negative number.
     """
 
     elements: int
     records: int
-    queries: Mapping[str, int] | None
+    queries: Mapping[str, int]
     snapshots: Mapping[str, int]
     logs: Mapping[str, int]
 
@@ -48,8 +48,7 @@ def summary(folder: Path) -> Summary:
     if state is None:
         raise StorageError(f"no snapshot of {folder} is intact")
     logs = {log.name_of(each): (folder / log.name_of(each)).stat().st_size for each in log.numbers(folder)}
-    if HEADER not in state:
-        return Summary(cast(int, state["run"]["elements"]), 0, None, snapshots, logs)
+    check_kind(folder, state)
     records = [record for each in log.numbers(folder) if each >= loaded for record in log.look(folder, each)]
     header = json.loads(str(state[HEADER]["json"]))
     queries = {each["key"]: count for each, count in zip(header["queries"], header["counts"], strict=True)}
