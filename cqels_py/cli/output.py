@@ -123,15 +123,16 @@ def open_writer(
     """A writer to `path` or standard output; files are closed by `cleanup`. `former`: continue the file from there."""
     if format_ == "table":
         return _table(path, title, dictionary, plan, cleanup)
-    file = _open(path, cleanup, "w" if former is None else "r+")
+    file, documents = _open(path, cleanup, "w" if former is None else "r+"), dictionary.documents
     writer = SinkWriter(
         format_, file, path, dictionary, plan, None if path is None and sys.stdout.isatty() else _status_line(cleanup)
     )
     if former is not None:
-        # The sink has written its heading over the same one.
+        # The sink has written its heading over the same one, and goes on in the scope of that for its blank nodes.
         file.seek(former.length)
         file.truncate()
         writer.restore(former)
+        dictionary.number_documents_after(documents)
     return writer
 
 

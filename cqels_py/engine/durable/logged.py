@@ -430,9 +430,12 @@ class LoggedInputs(Inputs):
         self._reported(self._saving.check)
         if self._is_due():
             self._begin_snapshot()
-        self._state.scopes = self._engine._elements, self._engine.dictionary.documents
+        self._count_scopes()
         clocks = self._engine._clocks
         self._state.now = clocks.wall.hold() if clocks.followed else 0
+
+    def _count_scopes(self) -> None:
+        self._state.scopes = self._engine._elements, self._engine.dictionary.documents
 
     def _is_due(self) -> bool:
         """Does the log outweigh the state, and is the last snapshot long ago, or the log far too long? Or is it very long ago, and
@@ -466,6 +469,8 @@ class LoggedInputs(Inputs):
     def snapshot(self) -> None:
         with self._engine._lock:
             self._reported(self._saving.wait)
+            # Nothing has been counted that is not logged.
+            self._count_scopes()
             self._begin_snapshot()
         self._saving.wait()
 

@@ -183,8 +183,11 @@ class Restoring:
                     engine._end()
             case Kind.REGISTER:
                 given, data = read_with_terms(content, engine.dictionary)
-                self._register(Registration.from_plain(given), data)
-                engine.dictionary.number_documents_after(durable.scopes[1])
+                registration = Registration.from_plain(given)
+                self._register(registration, data)
+                if registration.documents is None:
+                    # In logs of earlier versions; now the numbers are those of the first registration.
+                    engine.dictionary.number_documents_after(durable.scopes[1])
             case Kind.JOIN | Kind.JOINING:
                 given, data = read_with_terms(content, engine.dictionary)
                 self._join(Registration.from_plain(given), data, exclusive=kind == Kind.JOIN)
