@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from typing import TypeVar
 
 import numpy as np
@@ -82,6 +83,7 @@ class Dataflow:
         self.plan = query
         self.by_clock = by_clock
         self._limits = limits
+        self._seed = seed
         self._dictionary = dictionary
         self.static = static
         self._values = DictionaryValues(dictionary, limits)
@@ -93,8 +95,10 @@ class Dataflow:
         # Something happens at ticks without changes, too. A dataflow that reads the changelog is given all ticks.
         every_boundary = every_boundary or query.output == "RSTREAM" or _asks_for_now(query.root)
         self._every_tick = every_boundary or changelog is not None or timers is not None
-        # A query that feeds others, or sets timers, has steps that others have not.
-        alone = pool is None or query.form == "CONSTRUCT" or timers is not None
+        # A query that feeds others, or sets timers, has steps that others have not. One without a name feeds none until it is
+        # connected: see `apart`.
+        feeds = query.form == "CONSTRUCT" and query.name is not None
+        alone = pool is None or feeds or timers is not None
         self.shared_scans = (pool or SharedScansPool()).join(
             [ClockedWindow(w.stream, w.bounds, w.partition is not None) for w in query.windows],
             query.streams,
@@ -256,6 +260,16 @@ class Dataflow:
             return
         self.shared_scans.readers.park(self.reader)
         self.shared_scans.readers.resume(self.reader)
+
+    def apart(self) -> Dataflow:
+        """Between two steps: a dataflow that goes on from here on scans of its own."""
+        made = Dataflow(
+            self.plan, self._dictionary, self.static, limits=self._limits, seed=self._seed, by_clock=self.by_clock
+        )
+        made.restore(
+            {part: {name: deepcopy(value) for name, value in each.items()} for part, each in self.state().items()}
+        )
+        return made
 
     @property
     def results_key(self) -> Hashable:

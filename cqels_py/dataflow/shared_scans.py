@@ -295,6 +295,8 @@ class SharedScansPool:
 
     def __init__(self) -> None:
         self._open: dict[object, SharedScans] = {}
+        self.shares = True
+        """Otherwise each query gets scans of its own."""
 
     def join(
         self,
@@ -314,6 +316,7 @@ class SharedScansPool:
         # Windows without steps have no boundaries.
         every_boundary = every_boundary and any(not each.bounds.eager and each.bounds.of_time for each in windows)
         key = (tuple(windows), tuple(streams), every_boundary, apart)
+        alone = alone or not self.shares
         if alone or key not in self._open:
             own = None if alone else key
             made = SharedScans(windows, len(streams), dictionary, every_boundary=every_boundary, timers=timers, key=own)

@@ -119,6 +119,10 @@ class Query:
         self.delivery = Delivery(host._pending, self._waiting.add)
         self._opened: list[Sink] = []
 
+    def go_on_in(self, dataflow: Dataflow) -> None:
+        """Its state is there from now on."""
+        self._dataflow = dataflow
+
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""
         return f"<Query{name}: {shortened(self.compiled.text)}>"

@@ -109,6 +109,9 @@ class Registry:
     def connect(self, query: Query, stream: str) -> None:
         """Connect the results of the query to a stream, as its elements."""
         self._chaining.connect(query, stream, list(self.queries))
+        running = self.queries[query]
+        running.part()
+        query.go_on_in(running.dataflow)
         self._changed()
 
     def numbers(self, plan: Plan) -> list[int]:

@@ -92,21 +92,30 @@ class RunningQuery:
     def detach(self) -> None:
         """Unregister the query. If its own receiver causes this, it gets no more results of the current step."""
         self._detached = True
+        self._successor = self._leave()
+        self.dataflow.detach()
+
+    def part(self) -> None:
+        """From now on, between two steps, take part in steps on scans of its own."""
+        former = self.dataflow
+        if former.shared_scans.key is not None:
+            self._leave()
+            self.dataflow = former.apart()
+            former.detach()
+
+    def _leave(self) -> RunningQuery | None:
+        """Have the same results as others no longer; returns the follower that takes part in steps in its place, if one does."""
         if self._leader is not None:
             self._leader.followers = tuple([each for each in self._leader.followers if each is not self])
             self._leader = None
-        elif self.followers:
-            self._hand_over()
-        self.dataflow.detach()
-
-    def _hand_over(self) -> None:
-        """The first follower takes part in steps from now on."""
+        if not self.followers:
+            return None
         first, *rest = self.followers
         self.followers, first.followers, first._leader = (), tuple(rest), None
         for each in rest:
             each._leader = first
         first.dataflow.take_over(self.dataflow)
-        self._successor = first
+        return first
 
     @property
     def feeds(self) -> bool:
@@ -191,7 +200,7 @@ class RunningQuery:
 
 
 class QueriesOnScans:
-    """The queries on the same shared scans, which take part in their steps together. A query with a feed is alone on its scans."""
+    """The queries on the same shared scans, which take part in their steps together. One that feeds others is alone on its scans."""
 
     def __init__(self, queries: Sequence[RunningQuery]) -> None:
         self._queries = {query.dataflow.reader.number: query for query in queries}
@@ -200,8 +209,9 @@ class QueriesOnScans:
         """Queries on scans of equal keys may share them; None: these do not."""
         self._streams = queries[0].streams
         self._numbers = {stream: number for number, stream in enumerate(self._streams)}
-        self.feed = queries[0].feed
-        self._alone = queries[0] if len(queries) == 1 and self.feed is None else None
+        # A query that feeds others is alone on its scans.
+        self.feed = queries[0].feed if queries[0].feeds else None
+        self._alone = queries[0] if len(queries) == 1 and queries[0].feed is None else None
         # May some of them have equal results, and not know it yet?
         self._divided = len(queries) > 1
 

@@ -247,3 +247,37 @@ def test_a_query_that_leaves_within_a_step_takes_no_results_from_those_that_foll
     engine.push(A, [(f"<{EX}s>", f"<{EX}p0>", 0)], time=3)
     assert found[0][:2] == [1, 2] and 3 not in found[0]
     assert found[1] == found[2] == [1, *[2] * 5000, 3]
+
+
+@pytest.mark.parametrize("window", ["[RANGE 4s]", "[COUNT 4]", "[RANGE 9s STEP 2s]"])
+@pytest.mark.parametrize("ticked", [False, True])
+def test_a_query_that_is_connected_has_steps_of_its_own(window: str, ticked: bool, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"checkpoint": tmp_path / "state", "durable": "off"}
+    run, apart = Run(**options), Run()
+    apart.engine._runner.pool.shares = False
+    text, reader = FORMS[11] % (window, 0), f"SELECT ?s ?v {{ STREAM <{EX}c> [RANGE 3s] {{ ?s :q ?v }} }}"
+    elements = [
+        ("push", (A, [(f"<{EX}s{step % 3}>", f"<{EX}p{step % 2}>", step % 5)], step * 700_000)) for step in range(60)
+    ]
+    for each in (run, apart):
+        for call in [("register", text), ("register", FORMS[0] % (window, 0)), ("register", text)]:
+            each.do(call)
+        for call in elements[: 20 if ticked else 0]:
+            each.do(call)
+        each.do(("register", reader))
+        each.engine.connect(each.queries[0][0], f"{EX}c")
+        for call in elements[20:30]:
+            each.do(call)
+    first, second, third, _ = (run.engine._queries[query].dataflow.shared_scans for query, _ in run.queries)
+    assert first is not second and second is third
+    run.engine.checkpoint()
+    run.engine.close()
+    before, run = run, Run(**options)
+    for query, rows in before.queries:
+        assert run.again(query, rows).restored
+    for each in (run, apart):
+        for call in elements[30:]:
+            each.do(call)
+    assert list(map(by_tick, run.found)) == list(map(by_tick, apart.found))
+    assert all(run.found)
+    run.engine.close()

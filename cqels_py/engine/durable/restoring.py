@@ -72,13 +72,17 @@ class Restoring:
         for stream, (lateness, clock) in header.get("declared", {}).items():
             engine._declare(stream, lateness, clock)
         seen: set[int] = set()
+        feeding = {place for place, _ in header["connections"]}
         for place, given in enumerate(header["queries"]):
             own = below(f"{QUERY}{place}/", state)
             if header["scans"][place] not in seen:
                 self._close_scans(header["steps_before"][place])
             seen.add(header["scans"][place])
             data = StaticData([cast(Ids, own["static"]["quads"])], cast(Ids, own["static"]["names"]).tolist())
+            # One that feeds others has steps of its own.
+            engine._runner.pool.shares = place not in feeding
             query = self._register(Registration.from_plain(given), data)
+            engine._runner.pool.shares = True
             dataflow_of(query).restore(below("dataflow/", own))
             if isinstance(feed := engine._queries[query].feed, ConstructedStream):
                 restore(feed.construction, own["construction"])
