@@ -309,6 +309,21 @@ def parse(
     return parsed(frame, how)
 
 
+def parquet(folder: str, *, session: Session | None = None, files_a_batch: int | None = None) -> Frame:
+    """The Parquet files in a folder as a streaming data frame for `continuous` alone, which reads them in its own tasks.
+
+    The columns of the files are those of streams. This costs less than `spark.readStream.parquet`, whose rows pass through the JVM.
+    `folder`: a path or URI that all workers reach, by pyarrow; files are complete when they appear, and each is one task's.
+    `session`: the active one if it is left out. `files_a_batch`: the most of a micro-batch; None: all that are there.
+    """
+    from cqels_py.runners.spark.pipeline import parquet_files
+    from cqels_py.runners.spark.session import get_session
+
+    if files_a_batch is not None and (not _is_number(files_a_batch) or files_a_batch < 1):
+        raise UsageError(f"files_a_batch is 1 or more, not {files_a_batch!r}")
+    return parquet_files(session or get_session(), folder, files_a_batch)
+
+
 def migrate(
     state: str | Path,
     query: str,

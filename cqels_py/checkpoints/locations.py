@@ -62,6 +62,22 @@ class Location:
         return self.text.partition("?")[0]
 
 
+def file_at(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
+    """The file system of a file, and the path in it. `uri`: as Hadoop writes it, where nothing in a name is quoted."""
+    import pyarrow.fs as fs
+
+    found = _SCHEME.match(uri)
+    if found is None:
+        return fs.LocalFileSystem(), uri
+    if found[1].lower() == "file":
+        return fs.LocalFileSystem(), "/" + uri.partition(":")[2].lstrip("/")
+    scheme, _, rest = uri.partition("://")
+    host, _, path = rest.partition("/")
+    # Within an address a question mark would begin its options.
+    _, folder = _split(f"{scheme}://{host}")
+    return _file_system(f"{scheme}://{host}"), f"{folder.rstrip('/')}/{path}"
+
+
 def location_of(state: str | Path) -> Location:
     """UsageError unless it is the path of a folder, or could be, or the URI of one in a store that is known."""
     if not isinstance(state, str | Path):

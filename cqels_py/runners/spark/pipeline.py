@@ -17,6 +17,7 @@ from pyspark.sql.types import DoubleType, FloatType, IntegralType, StringType, T
 from cqels_py.errors import UsageError
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.spark import stage
+from cqels_py.runners.spark.files import FILE, FORMAT, SCHEMA
 from cqels_py.runners.spark.hot import HotFolders, folder_of_host
 from cqels_py.runners.spark.metrics import (
     BatchCounts,
@@ -108,10 +109,11 @@ def _routed(job: Job, frames: Mapping[int, Frame], batch: int | None, timing: Ti
     """The input of the parts of a query's first stage."""
 
     integers = frozenset(number for number, frame in frames.items() if _has_integers(frame))
+    of_files = frozenset(number for number, frame in frames.items() if _is_of_files(frame))
 
     def route(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
-        return stage.route(job, batches, _batch(context, batch), context.partitionId(), integers)
+        return stage.route(job, batches, _batch(context, batch), context.partitionId(), integers, of_files)
 
     parts = [_rows(job, frame, number, timing.lateness) for number, frame in sorted(frames.items())]
     parts += [_times(job, _time(frame) - timing.lateness, stage.TIME, frame) for frame in timing.beside]
@@ -205,8 +207,22 @@ def _check_fed(plan: Plan, stream: int) -> None:
         raise UsageError(f"the elements of <{iri}> come from a query and are in no named graph: leave out GRAPH")
 
 
+def parquet_files(session: SparkSession, folder: str, files_a_batch: int | None) -> Frame:
+    """A streaming data frame of the names of files."""
+    reader = session.readStream.format(FORMAT).schema(SCHEMA).option("pathGlobFilter", "*.parquet")
+    if files_a_batch is not None:
+        reader = reader.option("maxFilesPerTrigger", files_a_batch)
+    return reader.load(folder).select(F.col("path").alias(FILE))
+
+
+def _is_of_files(frame: Frame) -> bool:
+    return frame.columns == [FILE]
+
+
 def _check_columns(frame: Frame, *, inside: bool) -> None:
     """`inside`: a property of the elements gives their time."""
+    if _is_of_files(frame):
+        return
     missing = [name for name in (*_TERMS, "graph" if inside else "time") if name not in frame.columns]
     if missing:
         needed = "graph, subject, predicate, object" if inside else "time, subject, predicate, object"
@@ -225,6 +241,10 @@ def _check_columns(frame: Frame, *, inside: bool) -> None:
 def _rows(job: Job, frame: Frame, stream: int, lateness: int) -> Frame:
     inside = job.time_predicates[stream] is not None
     _check_columns(frame, inside=inside)
+    if _is_of_files(frame):
+        nothing = [F.lit(None).cast("string").alias(name) for name in _TERMS]
+        numbers = [F.lit(stream).alias("stream"), F.lit(None).cast("bigint").alias("time")]
+        return frame.select(*numbers, F.col(FILE).alias("graph"), *nothing, *_watermark_columns(job, None))
     name = ELEMENT if ELEMENT in frame.columns and not (job.graphs and job.graphs[stream]) else "graph"
     graph = F.coalesce(F.col(name), F.lit("")) if name in frame.columns else F.lit("")
     time = F.lit(None).cast("bigint") if inside else _time(frame)

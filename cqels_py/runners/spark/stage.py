@@ -24,6 +24,7 @@ from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.blueprint import blueprint_of
 from cqels_py.runners.spark.exchange import Exchange
+from cqels_py.runners.spark.files import rows_of
 from cqels_py.runners.spark.hot import HotCopy, HotFolders
 from cqels_py.runners.spark.metrics import BatchCounts, counted
 from cqels_py.runners.spark.packing import packed_list, unpacked_list
@@ -77,18 +78,27 @@ class Job:
 
 
 def route(
-    job: Job, batches: Iterable[pa.RecordBatch], batch: int, task: int, integers: frozenset[int] = frozenset()
+    job: Job,
+    batches: Iterable[pa.RecordBatch],
+    batch: int,
+    task: int,
+    integers: frozenset[int] = frozenset(),
+    of_files: frozenset[int] = frozenset(),
 ) -> Iterator[pa.RecordBatch]:
     """The input of each partition from the rows (stream, time, graph, subject, predicate, object) of one task.
 
-    `integers`: the streams whose times came as integers or texts, not as timestamps.
+    `integers`: the streams whose times came as integers or texts, not as timestamps; `of_files`: those whose rows have the URI of a
+    file instead of a graph's name, which is read here.
     """
     scope = (batch % (1 << _BATCH_BITS) << _TASK_BITS | task % (1 << _TASK_BITS)) << _ROW_BITS
     dictionary = Dictionary(strict=True)
     skipped: list[DataError] = []
     rows, promise, now = _without_clock(batches)
     latest: dict[tuple[int, int], int] = {}
-    elements = concatenate_elements(list(_elements(job, rows, dictionary, scope, skipped, integers, latest)))
+    tables = _tables(rows, of_files)
+    elements = concatenate_elements(
+        list(_elements(job, tables, dictionary, scope, skipped, integers | of_files, latest))
+    )
     reached = None if job.waiting is None else LatestTimes.of(latest, now)
     if skipped:
         _LOG.warning("micro-batch %d: %d malformed rows skipped, the first: %s", batch, len(skipped), skipped[0])
@@ -135,9 +145,24 @@ def _without_clock(batches: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBat
     return rows, Promise.of_all(told), now
 
 
+def _tables(batches: Iterable[pa.RecordBatch], of_files: frozenset[int]) -> Iterator[tuple[int, str, pa.Table]]:
+    """The rows of each stream: its number, the file that they are in (empty: in none), and the rows."""
+    rows = [batch for batch in batches if batch.num_rows]
+    if not rows:
+        return
+    table = pa.Table.from_batches(rows)
+    for stream in sorted(table.column("stream").unique().to_pylist()):
+        mine = table.filter(pc.equal(table.column("stream"), stream))
+        if stream not in of_files:
+            yield stream, "", mine
+            continue
+        for uri in mine.column("graph").to_pylist():
+            yield stream, f" in {uri}", rows_of(uri)
+
+
 def _elements(
     job: Job,
-    batches: Iterable[pa.RecordBatch],
+    tables: Iterable[tuple[int, str, pa.Table]],
     dictionary: Dictionary,
     scope: int,
     skipped: list[DataError],
@@ -145,20 +170,14 @@ def _elements(
     latest: dict[tuple[int, int], int],
 ) -> Iterator[ElementBatch]:
     """`latest`: gets the latest times by stream and partition."""
-    rows = [batch for batch in batches if batch.num_rows]
-    if not rows:
-        return
-    table = pa.Table.from_batches(rows)
-    for stream in sorted(table.column("stream").unique().to_pylist()):
+    for stream, file, mine in tables:
         predicate = job.time_predicates[stream]
-        mine = table.filter(pc.equal(table.column("stream"), stream))
-        unused = ["stream", *([] if predicate is None else ["time"])]
-        unused += [name for name in (PARTITION, PLANNED) if name in mine.column_names]
+        unused = {"stream", PARTITION, PLANNED, *([] if predicate is None else ["time"])} & {*mine.column_names}
         malformed = skipped.append if job.skip_malformed else None
-        where = f"<{job.streams[stream]}>, row"
+        where = f"<{job.streams[stream]}>{file}, row"
         document = job.documents[stream] if job.documents else None
         for partition, places in _partitions(mine):
-            part = (mine if places is None else mine.take(places)).drop_columns(unused)
+            part = (mine if places is None else mine.take(places)).drop_columns([*unused])
             for elements in elements_from_arrow(
                 part,
                 dictionary,
