@@ -104,15 +104,8 @@ def _evaluate(job: Job, routed: pa.RecordBatch, batch: int) -> np.ndarray:
     return used
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = parser_of("scale_out", __doc__)
-    add_rounds(parser, "rounds of which the least is taken")
-    given = parser.parse_args(arguments)
-    costs = measure(QUICK if given.quick else FULL, given.rounds)
-    outcome = taken_now(
-        "scale_out", (__doc__ or "").partition("\n")[0], {"costs": [asdict(each) for each in costs]}, quick=given.quick
-    )
-    outcome.write(folder_of(given))
+def table_of(costs: Sequence[Cost]) -> Table:
+    """The costs beside those of one part."""
     table = Table("triples", "parts", "CPU µs a triple", "the busiest", "of one part", "bytes a triple")
     whole = 0.0
     for each in costs:
@@ -125,7 +118,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{each.busiest / whole:.2f}",
             f"{each.bytes:.0f}",
         )
-    Console().print(table)
+    return table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("scale_out", __doc__)
+    add_rounds(parser, "rounds of which the least is taken")
+    given = parser.parse_args(arguments)
+    costs = measure(QUICK if given.quick else FULL, given.rounds)
+    outcome = taken_now(
+        "scale_out", (__doc__ or "").partition("\n")[0], {"costs": [asdict(each) for each in costs]}, quick=given.quick
+    )
+    outcome.write(folder_of(given))
+    Console().print(table_of(costs))
     return 0
 
 

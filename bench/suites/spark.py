@@ -5,9 +5,11 @@ variables?
 
 from the repository's root, with `pip install -e .[bench,spark]`. One query, the mean of each of 10,000 sensors over the
 last million readings, processes micro-batches of 10,000, 100,000 and 1,000,000 rows from Parquet files: in a Structured
-Streaming job on one core (one partition) and on two (two partitions), and in the local runner. Further tables show the
-cost of a micro-batch whose state has to be read back, and how often triples are copied between partitions when three
-patterns share no variable, by the planner's formula and counted in runs. `--quick` tests that everything runs; its
+Streaming job on one core (one partition) and on two (two partitions), by tasks that do nothing with the same files,
+bytes and rows of results, and in the local runner. Further tables show the cost of a micro-batch whose state has to be
+read back, and how often triples are copied between partitions when three patterns share no variable, by the planner's
+formula and counted in runs; how often a standalone cluster of two workers reads states back, with both executors on one
+host and on two; and the cost of a star in 16 parts. `--quick` tests that everything runs; its
 figures are meaningless.
 """
 
@@ -24,8 +26,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from rich.console import Console
 
-from bench.suites.on_spark import rebuilding, replication, taking
-from bench.suites.on_spark.figures import LOCAL, Case, Figures
+from bench.suites import scale_out
+from bench.suites.on_spark import placing, rebuilding, replication, taking
+from bench.suites.on_spark.figures import IDLE, LOCAL, Case, Figures
+from bench.suites.on_spark.floor import Idle, bytes_of_row
 from bench.suites.on_spark.picture import draw
 from bench.suites.on_spark.readings import Course, query, write
 from bench.suites.outcome import add_rounds, folder_of, parser_of, taken_now
@@ -40,17 +44,23 @@ CORES = (1, 2)
 @dataclass(frozen=True, slots=True)
 class Scale:
     """The size of the measurement. `paper`: partitions up to which the formula is evaluated; `parts`: numbers of
-    partitions for which copies are counted in runs over so many `triples`.
+    partitions for which copies are counted in runs over so many `triples`. On a cluster of two workers so many `partitions` run for
+    `micro_batches` (0: there is no cluster). `star`: triples of the star in one part and in 16.
     """
 
     course: Course
     paper: int
     parts: tuple[int, ...]
     triples: int
+    micro_batches: int
+    partitions: int
+    star: int
 
 
-FULL = Scale(Course(1_000_000, 2, {10_000: 20, 100_000: 10, 1_000_000: 3}), 1_000, (2, 4, 8), 9_000)
-QUICK = Scale(Course(2_000, 1, {100: 2, 500: 1}), 30, (4,), 90)
+FULL = Scale(
+    Course(1_000_000, 2, {10_000: 20, 100_000: 10, 1_000_000: 3}), 1_000, (2, 4, 8), 9_000, 60, 4, scale_out.FULL
+)
+QUICK = Scale(Course(2_000, 1, {100: 2, 500: 1}), 30, (4,), 90, 3, 2, scale_out.QUICK)
 
 Tell = Callable[[str], None]
 Sessions = Callable[[int], AbstractContextManager["Session"]]
@@ -60,13 +70,13 @@ Sessions = Callable[[int], AbstractContextManager["Session"]]
 def measure(scale: Scale, rounds: int, tell: Tell, sessions: Sessions = taking.spark_session) -> Figures:
     """All measurements, in this process and in Spark. The competitors take turns, round by round."""
     course = scale.course
+    text = query(course.fill)
     on_cores = {f"spark, {cores} core{'s' * (cores > 1)}": cores for cores in CORES}
-    cases = {(size, name): Case(size, name) for size in course.measured for name in (*on_cores, LOCAL)}
+    cases = {(size, name): Case(size, name) for size in course.measured for name in (*on_cores, IDLE, LOCAL)}
     read_back = dict.fromkeys(on_cores, 0.0)
     results = set()
     with tempfile.TemporaryDirectory(prefix="cqels-bench-") as scratch:
         batches = write(Path(scratch) / "readings", course)
-        text = query(course.fill)
         for number in range(rounds):
             tell(f"round {number + 1} of {rounds}")
             for name, cores in on_cores.items():
@@ -77,6 +87,11 @@ def measure(scale: Scale, rounds: int, tell: Tell, sessions: Sessions = taking.s
                 again = sum(part.rebuilt - 1 for part in taken.parts)
                 read_back[name] += again / len(taken.parts) / (len(batches) - 1) / rounds
                 results.add(taken.results)
+                if cores == max(CORES):
+                    idle = Idle(
+                        cores, bytes_of_row(text, cores), taken.results / sum(size for size, _ in course.sizes())
+                    )
+                    _add(cases, IDLE, course, taking.idly(session, Path(scratch) / "readings", idle).seconds)
             taken = taking.locally(batches, text)
             _add(cases, LOCAL, course, taken.seconds)
             results.add(taken.results)
@@ -87,7 +102,13 @@ def measure(scale: Scale, rounds: int, tell: Tell, sessions: Sessions = taking.s
     paper = [replication.on_paper(s, n) for s in replication.SHAPES for n in replication.numbers_of_parts(scale.paper)]
     with sessions(max(CORES)) as session:
         counted = list(_counted(scale, session))
-    return Figures(list(cases.values()), read_back, rebuilt, paper, counted)
+    placed = []
+    if scale.micro_batches:
+        tell("a cluster of two workers")
+        placed = [placing.measure(scale.partitions, scale.micro_batches, hosts) for hosts in (1, 2)]
+    tell("more parts")
+    costs = scale_out.measure(scale.star, rounds)
+    return Figures(list(cases.values()), read_back, rebuilt, paper, counted, placed, costs)
 
 
 def _add(cases: dict[tuple[int, str], Case], name: str, course: Course, seconds: Sequence[float]) -> None:

@@ -29,7 +29,8 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 import cqels_py
-from bench.suites.on_spark.readings import STREAM
+from bench.suites.on_spark.driving import start
+from bench.suites.on_spark.readings import SECONDS, SMOOTHED, STREAM, few_readings
 from bench.suites.on_spark.standalone import Cluster, standalone_cluster
 from bench.suites.outcome import folder_of, parser_of, taken_now
 from cqels_py.batches.results import ResultBatch
@@ -37,16 +38,10 @@ from cqels_py.runners.spark.rows import solution_rows
 from cqels_py.runners.spark.session import use_java
 from cqels_py.spark import loads
 
-QUERY = """PREFIX : <http://ex.org/>
-SELECT ?sensor (AVG(?t) AS ?mean) WHERE { STREAM :readings [RANGE 1m] { ?sensor :temperature ?t } } GROUP BY ?sensor"""
-SENSORS, A_SECOND, SECONDS = 50, 20, 10
-"""`SECONDS`: of stream time in a micro-batch."""
 _PARTITIONS = 4
 _MOST_STARTS = 1_000
 _EXECUTORS = 0.7
 """The chance that an executor is killed, and not the driver."""
-_OLD = 1_600_000_000
-_SECOND = 1_000_000
 Rows: TypeAlias = "Counter[tuple[Any, ...]]"
 """How often each row is a result; their order within an instant is free."""
 
@@ -73,34 +68,10 @@ class Soaked:
     kills: Kills = field(default_factory=Kills)
 
 
-def write(folder: Path, batches: int, seed: int) -> list[pa.Table]:
-    """The readings, a file for each micro-batch."""
-    draw = random.Random(seed)
-    decimal = "<http://www.w3.org/2001/XMLSchema#decimal>"
-    folder.mkdir()
-    tables = []
-    for batch in range(batches):
-        rows = [
-            {
-                "time": (batch * SECONDS * A_SECOND + n) * _SECOND // A_SECOND,
-                "subject": f"<http://ex.org/sensor/{draw.randrange(SENSORS)}>",
-                "predicate": "<http://ex.org/temperature>",
-                "object": f'"{draw.randrange(400) / 10}"^^{decimal}',
-            }
-            for n in range(SECONDS * A_SECOND)
-        ]
-        tables.append(pa.Table.from_pylist(rows))
-        path = folder / f"{batch:05}.parquet"
-        pq.write_table(tables[-1], path)
-        # Spark takes files by age.
-        os.utime(path, (_OLD + batch,) * 2)
-    return tables
-
-
 def expected(tables: Sequence[pa.Table]) -> Rows:
     """The results of the local runner."""
     engine = cqels_py.Engine()
-    query = engine.register(QUERY, changelog=True)
+    query = engine.register(SMOOTHED, changelog=True)
     rows: list[pa.RecordBatch] = []
 
     def take(batch: ResultBatch) -> None:
@@ -127,13 +98,9 @@ def counted(batches: Any) -> Rows:
 def run(cluster: Cluster, folder: Path, every: float, draw: random.Random, tell: Callable[[str], None]) -> Kills:
     """Start drivers until one comes to the end, and kill one of the processes every so many seconds on average."""
     kills = Kills()
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    environment["PYTHONPATH"] = os.pathsep.join([str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-m", "bench.suites.on_spark.driving", cluster.master, str(folder), str(_PARTITIONS)]
     while kills.starts < _MOST_STARTS:
         kills.starts += 1
-        with (folder / "driver.log").open("a") as log:
-            driver = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+        driver = start(cluster.master, folder, _PARTITIONS)
         try:
             if _kill_until_it_ends(driver, cluster, folder / "out", every, draw, kills) == 0:
                 return kills
@@ -178,8 +145,8 @@ def soak(minutes: float, every: float, seed: int, tell: Callable[[str], None]) -
     batches = max(2, round(minutes * 60 / SECONDS))
     with tempfile.TemporaryDirectory(prefix="cqels-kills-") as name:
         folder = Path(name)
-        tables = write(folder / "in", batches, seed)
-        (folder / "query.rq").write_text(QUERY)
+        tables = few_readings(folder / "in", batches, seed)
+        (folder / "query.rq").write_text(SMOOTHED)
         started = time.perf_counter()
         with standalone_cluster(folder) as cluster:
             kills = run(cluster, folder, every, random.Random(seed), tell)

@@ -11,14 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.suites import spark_kills
+from bench.suites.on_spark import readings
 from bench.suites.on_spark.standalone import Cluster, Started
 
 BATCHES = 8
 
 
 def test_expected_results_are_compared_row_by_row(tmp_path: Path) -> None:
-    tables = spark_kills.write(tmp_path / "in", BATCHES, seed=1)
-    assert sum(map(len, tables)) == BATCHES * spark_kills.SECONDS * spark_kills.A_SECOND
+    tables = readings.few_readings(tmp_path / "in", BATCHES, seed=1)
+    assert sum(map(len, tables)) == BATCHES * readings.SECONDS * readings.A_SECOND
     files = sorted((tmp_path / "in").iterdir(), key=lambda path: path.stat().st_mtime)
     assert [pq.read_table(file) for file in files] == tables, "Spark takes them in this order"
     wanted = spark_kills.expected(tables)

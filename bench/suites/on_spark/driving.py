@@ -6,6 +6,7 @@ It reads FOLDER/in, a file in each micro-batch, and ends when all are read. Resu
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,15 @@ SETTINGS = {
     "spark.executor.extraJavaOptions": SMALL,
     "spark.sql.shuffle.partitions": "2",
 }
+
+
+def start(master: str, folder: Path, partitions: int) -> subprocess.Popen[bytes]:
+    """A driver, which leads a session of its own; FOLDER/driver.log has its output."""
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-m", "bench.suites.on_spark.driving", master, str(folder), str(partitions)]
+    with (folder / "driver.log").open("a") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
 
 
 def main(master: str, folder: Path, partitions: int) -> None:

@@ -11,10 +11,13 @@ import numpy as np
 from rich.table import Table
 
 from bench.report import short
+from bench.suites.on_spark.placing import Placed
 from bench.suites.on_spark.rebuilding import Rebuilding
 from bench.suites.on_spark.replication import Copies
+from bench.suites.scale_out import Cost, table_of
 
 LOCAL = "local runner"
+IDLE = "idle tasks on Spark"
 
 
 @dataclass(slots=True)
@@ -43,13 +46,16 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`rebuilt`: by competitor, the fraction of tasks that had to read the state back."""
+    """`rebuilt`: by competitor, the fraction of tasks that had to read the state back; `placed`: that on clusters; `costs`: of more
+    parts."""
 
     cases: list[Case]
     rebuilt: dict[str, float]
     rebuilding: Rebuilding
     paper: list[Copies]
     counted: list[Copies]
+    placed: list[Placed] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
 
     def case(self, rows: int, competitor: str) -> Case:
         return next(case for case in self.cases if (case.rows, case.competitor) == (rows, competitor))
@@ -76,12 +82,32 @@ class Figures:
             for case in self.cases
         ]
         copies = {"on_paper": list(map(asdict, self.paper)), "counted": list(map(asdict, self.counted))}
-        return {"cases": cases, "rebuilt": self.rebuilt, "rebuilding": asdict(self.rebuilding), "replication": copies}
+        return {
+            "cases": cases,
+            "rebuilt": self.rebuilt,
+            "rebuilding": asdict(self.rebuilding),
+            "replication": copies,
+            "cluster": list(map(asdict, self.placed)),
+            "parts": list(map(asdict, self.costs)),
+        }
 
     def tables(self) -> Iterator[Table]:
         yield self._rates()
         yield self._rebuilding()
         yield self._copies()
+        if self.placed:
+            yield self._placed()
+        if self.costs:
+            yield table_of(self.costs)
+
+    def _placed(self) -> Table:
+        made = Table("executors", title="A standalone cluster of two workers", title_justify="left")
+        for heading in ("parts", "micro-batches", "states read back"):
+            made.add_column(heading, justify="right", no_wrap=True)
+        for each in self.placed:
+            where = "two on one host" if each.hosts == 1 else "one on each of two hosts"
+            made.add_row(where, str(each.partitions), str(each.micro_batches), f"{each.read_backs:.1%}")
+        return made
 
     def _rates(self) -> Table:
         made = Table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,11 @@ COLUMNS = "time long, subject string, predicate string, object string"
 SENSORS = 10_000
 PIECES = 2
 """Files per micro-batch, so that as many tasks can read it."""
+SMOOTHED = """PREFIX : <http://ex.org/>
+SELECT ?sensor (AVG(?t) AS ?mean) WHERE { STREAM :readings [RANGE 1m] { ?sensor :temperature ?t } } GROUP BY ?sensor"""
+FEW_SENSORS, A_SECOND, SECONDS = 50, 20, 10
+"""`SECONDS`: of stream time in a micro-batch."""
+_SECOND = 1_000_000
 _VALUES = 400
 _OLD = 1_600_000_000
 
@@ -82,3 +88,26 @@ def write(folder: Path, course: Course) -> list[list[Path]]:
         found.append(pieces)
         first += size
     return found
+
+
+def few_readings(folder: Path, batches: int, seed: int) -> list[pa.Table]:
+    """Readings for `SMOOTHED`, a file for each micro-batch."""
+    draw = random.Random(seed)
+    decimal = "<http://www.w3.org/2001/XMLSchema#decimal>"
+    folder.mkdir()
+    tables = []
+    for batch in range(batches):
+        made = [
+            {
+                "time": (batch * SECONDS * A_SECOND + n) * _SECOND // A_SECOND,
+                "subject": f"<http://ex.org/sensor/{draw.randrange(FEW_SENSORS)}>",
+                "predicate": "<http://ex.org/temperature>",
+                "object": f'"{draw.randrange(_VALUES) / 10}"^^{decimal}',
+            }
+            for n in range(SECONDS * A_SECOND)
+        ]
+        tables.append(pa.Table.from_pylist(made))
+        path = folder / f"{batch:05}.parquet"
+        pq.write_table(tables[-1], path)
+        os.utime(path, (_OLD + batch,) * 2)
+    return tables

@@ -40,12 +40,17 @@ class Cluster:
 
 
 @contextmanager
-def process(folder: Path, name: str, *arguments: str, memory: str = "256m") -> Iterator[Started]:
-    """A process of Spark's, ended afterwards with all that it has started."""
+def process(
+    folder: Path, name: str, *arguments: str, memory: str = "256m", temporary: Path | None = None
+) -> Iterator[Started]:
+    """A process of Spark's, ended afterwards with all that it has started. `temporary`: its folder for temporary files."""
     import pyspark
 
     log = folder / f"{name}.log"
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": memory}
+    if temporary is not None:
+        temporary.mkdir()
+        environment["TMPDIR"] = str(temporary)
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), *arguments]
     with log.open("w") as out:
         started = subprocess.Popen(command, stdout=out, stderr=out, env=environment, cwd=folder, start_new_session=True)
@@ -67,8 +72,11 @@ def found_in(log: Path, pattern: str) -> str:
 
 
 @contextmanager
-def standalone_cluster(folder: Path) -> Iterator[Cluster]:
-    """Two workers of one core under two hosts: where a host has an attempt at a task, Spark starts no copy of it."""
+def standalone_cluster(folder: Path, *, apart: bool = False) -> Iterator[Cluster]:
+    """Two workers of one core under two hosts: where a host has an attempt at a task, Spark starts no copy of it.
+
+    `apart`: their executors have no folder for temporary files in common, as on two machines.
+    """
     with ExitStack() as stack:
         options = ["--host", _HOSTS[0], "--port", "0", "--webui-port", "0"]
         log = stack.enter_context(process(folder, "master", _MASTER, *options)).log
@@ -76,7 +84,8 @@ def standalone_cluster(folder: Path) -> Iterator[Cluster]:
         workers = []
         for host in _HOSTS:
             options = ["--host", host, "--webui-port", "0", "-c", "1", "-m", "2g", "-d", str(folder / host)]
-            worker = stack.enter_context(process(folder, host, _WORKER, address, *options))
+            temporary = folder / f"tmp-{host}" if apart else None
+            worker = stack.enter_context(process(folder, host, _WORKER, address, *options, temporary=temporary))
             found_in(worker.log, r"Successfully (registered) with master")
             workers.append(worker)
         yield Cluster(address, tuple(workers))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 import cqels_py
+from bench.suites.on_spark.floor import Idle, frame_of
 from bench.suites.on_spark.readings import COLUMNS, PIECES, STREAM
 from cqels_py.batches.results import ResultBatch
 from cqels_py.runners.spark.folder import PartLoad
@@ -20,6 +21,8 @@ from cqels_py.runners.spark.rows import solution_rows
 from cqels_py.spark import continuous, loads, session, statistics
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from cqels_py.runners.spark.session import Session
 
 _SETTINGS = {"spark.driver.memory": "4g", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -53,17 +56,27 @@ def on_spark(spark: Session, folder: Path, query: str, parts: int) -> Taken:
     with tempfile.TemporaryDirectory(prefix="cqels-bench-") as scratch:
         frame = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", PIECES).parquet(str(folder))
         answers = continuous({STREAM: frame}, query, state=Path(scratch) / "state", partitions=parts)
-        writer = answers.writeStream.format("noop").option("checkpointLocation", f"{scratch}/checkpoint")
-        spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
-        running = writer.trigger(availableNow=True).start()
-        try:
-            running.awaitTermination()
-        finally:
-            running.stop()
-        taken = [each for each in running.recentProgress if each["numInputRows"]]
-        seconds = [each["durationMs"]["triggerExecution"] / 1000 for each in taken]
+        seconds = _seconds(spark, answers, Path(scratch))
         state = Path(scratch) / "state"
         return Taken(seconds, statistics(state).results, loads(state)[0])
+
+
+def idly(spark: Session, folder: Path, idle: Idle) -> Taken:
+    """The same micro-batches by tasks that do nothing."""
+    with tempfile.TemporaryDirectory(prefix="cqels-bench-") as scratch:
+        return Taken(_seconds(spark, frame_of(spark, folder, idle), Path(scratch)), 0, [])
+
+
+def _seconds(spark: Session, answers: DataFrame, scratch: Path) -> list[float]:
+    """Of each micro-batch, whose results are made and discarded."""
+    writer = answers.writeStream.format("noop").option("checkpointLocation", f"{scratch}/checkpoint")
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
+    running = writer.trigger(availableNow=True).start()
+    try:
+        running.awaitTermination()
+    finally:
+        running.stop()
+    return [each["durationMs"]["triggerExecution"] / 1000 for each in running.recentProgress if each["numInputRows"]]
 
 
 def locally(batches: Sequence[Sequence[Path]], query: str) -> Taken:

@@ -18,7 +18,7 @@ from tests.runners.spark.simulation import Cluster
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SMALL = suite.Scale(Course(200, 0, {50: 2}), 9, (2,), 30)
+SMALL = suite.Scale(Course(200, 0, {50: 2}), 9, (2,), 30, 0, 2, 600)
 
 
 @pytest.mark.parametrize("parts", [2, 4, 8, 9])
@@ -38,10 +38,11 @@ def test_partitions_get_as_many_copies_as_the_formula_says(shape: str, parts: in
 def test_everything_is_measured(spark: SparkSession, tmp_path: Path) -> None:
     figures = suite.measure(SMALL, 1, lambda what: None, lambda cores: nullcontext(spark))
     plain = figures.as_plain()
-    assert [len(case["seconds"]) for case in plain["cases"]] == [2, 2, 2]
+    assert [len(case["seconds"]) for case in plain["cases"]] == [2, 2, 2, 2]
     assert figures.ratio(figures.case(50, "local runner")) == 1
     assert [each["counted"] for each in plain["replication"]["counted"]] == pytest.approx([4 / 3, 4 / 3, 1])
-    assert [table.row_count for table in figures.tables()] == [4, 2, 3]
+    assert [table.row_count for table in figures.tables()] == [5, 2, 3, 5]
+    assert figures.case(50, "idle tasks on Spark").median > 0
     pytest.importorskip("matplotlib")
     from bench.suites.on_spark.picture import draw
 
