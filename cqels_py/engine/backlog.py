@@ -77,6 +77,11 @@ class BackloggedSink:
                 self._changed.wait_for(lambda: self._done >= self._given or self._fails is not None, _A_MOMENT)
             return self._done >= self._given and not self._rows
 
+    @property
+    def is_full(self) -> bool:
+        """Do as many results wait as may?"""
+        return self._spool.nbytes > self._backlog.most and not self._stopped and not self._has_ended
+
     # --- called by the engine -----------------------------------------------------------------------------------------
 
     def write(self, batch: ResultBatch) -> None:
@@ -127,6 +132,8 @@ class BackloggedSink:
     def _add(self, content: bytes) -> None:
         self._check()
         while self._spool.nbytes > self._backlog.most and self._open:
+            if self._backlog.goes_over(self._spool.nbytes):
+                break
             if self._backlog.full():
                 self._stopped = True
                 return

@@ -86,6 +86,11 @@ class Delivery:
         settled = [getattr(sink, "settle", None) for sink in self._sinks]
         return not self._batches and all(each() for each in settled if each is not None)
 
+    @property
+    def is_full(self) -> bool:
+        """Do as many results wait for a sink that fails as may?"""
+        return any(getattr(sink, "is_full", False) for sink in self._sinks)
+
     def commit_if_settled(self) -> bool:
         """Commit the sinks, unless results wait for one that fails, or another thread is delivering. Have they been committed?"""
         if not self._sinks:

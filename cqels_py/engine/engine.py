@@ -40,6 +40,7 @@ from cqels_py.engine.feeding import Feed, behind_feeds
 from cqels_py.engine.last_elements import LastElements
 from cqels_py.engine.notebooks import html_table
 from cqels_py.engine.options import CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, Options
+from cqels_py.engine.pausing import can_pause
 from cqels_py.engine.query import Query
 from cqels_py.engine.registered_rules import FACTS, NAMESPACE, RegisteredRules, read_rules, rule_set_of
 from cqels_py.engine.registry import Registry
@@ -207,8 +208,9 @@ class Engine:
         self._lateness_of: dict[int, int] = {}
         self._declared: dict[str, tuple[int, str]] = {}
         self._once = OnceKeys()
-        # Streams whose feeds have elements that were not read yet, and the positions behind those that were.
+        # Streams whose feeds have elements that were not read yet, those that feeds are reading, and the positions behind elements.
         self._behind: set[int] = set()
+        self._feeding: set[str] = set()
         self._fed: dict[tuple[str, str], object] = {}
         self._runner = LocalRunner(
             self.dictionary,
@@ -1235,6 +1237,9 @@ class Engine:
         if new := not self._rejects.kept or self._inputs.refused(query, record):
             self._rejects.refused(record)
         return new
+
+    def _can_pause(self, query: Query) -> bool:
+        return can_pause(self, query)
 
     @property
     def _folder(self) -> Path | None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cqels_py.engine.pausing import is_paused
 from cqels_py.engine.rejects import MALFORMED
 from cqels_py.engine.stream_opening import opening_of
 from cqels_py.errors import DataError
@@ -28,8 +29,9 @@ class Feed:
     """The source of a stream, by its URL. `step` takes the elements that it has; nothing is read while no query reads the stream.
 
     `report` gets malformed input, which is left out. While elements are behind, time does not follow the clock for queries that
-    read the stream: they are not late. With a checkpoint a source that can begin at a position goes on behind the elements that
-    were logged.
+    read the stream: they are not late. Nothing is read, and time stands still for these queries too, while as many results of all
+    of them as may wait for sinks that fail (`paused`, see `pausing`). With a checkpoint a source that can begin at a position goes
+    on behind the elements that were logged.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Feed:
         self._source: Source | None = None
         self.elements = 0
         """Taken in by this process."""
+        self.paused = False
 
     def step(self) -> int | None:
         """Take in the elements that are there; their number, None after the end. Errors are those of the source and the engine."""
@@ -58,6 +61,10 @@ class Feed:
             if self._source is None:
                 engine._behind.add(number)
                 self._source = self._opened()
+            self.paused = is_paused(engine, self._stream)
+            if self.paused:
+                engine._behind.add(number)
+                return 0
             wrong = engine._evaluate()
             batch = self._source.poll()
             if batch is None:
@@ -87,6 +94,7 @@ class Feed:
     def _close(self) -> None:
         engine, numbers = self._engine, self._engine._registry.streams.numbers
         engine._behind.discard(numbers.get(self._stream, -1))
+        engine._feeding.discard(self._stream)
         if self._source is not None:
             source, self._source = self._source, None
             with suppress(OSError):
@@ -102,6 +110,7 @@ class Feed:
             self._map,
             _NO_WAITING,
         )
+        engine._feeding.add(self._stream)
         position = engine._fed.get((self._stream, self._url))
         return self._connector.open(replace(opening, on_error="skip", position=position))
 

@@ -23,6 +23,7 @@ from cqels_py.engine.live_table import SIGN as SHOWN_SIGN
 from cqels_py.engine.live_table import TIME as SHOWN_TIME
 from cqels_py.engine.live_table import LiveTable, notebook_display
 from cqels_py.engine.notebooks import html_table, shortened
+from cqels_py.engine.pausing import GOES_OVER
 from cqels_py.engine.result import Result, decoded
 from cqels_py.engine.standing import answer_of, as_graph, as_results
 from cqels_py.engine.typed_results import SIGN, TIME, Schema, TypedResults, as_pandas, as_polars
@@ -82,6 +83,8 @@ class QueryHost(Protocol):
     def _folder(self) -> Path | None: ...
 
     def _keep_refused(self, query: Query, error: RefusedResult) -> bool: ...
+
+    def _can_pause(self, query: Query) -> bool: ...
 
     def _subscribed(self, delivery: Delivery) -> None: ...
 
@@ -443,11 +446,16 @@ class Query:
             raise UsageError(f"max_backlog is 1 or more bytes, not {most}")
         return Backlog(
             most,
+            partial(self._goes_over, most),
             partial(self._is_stopped_beyond, most),
             keep_refused=partial(self._host._keep_refused, self),
             tell_refused=self._host._subscriber_failed,
             folder=self._host._folder,
         )
+
+    def _goes_over(self, most: int, waiting: int) -> bool:
+        """So many bytes of results wait for a sink: are the sources paused that make them?"""
+        return waiting <= GOES_OVER * most and self._host._can_pause(self)
 
     def _is_stopped_beyond(self, most: int) -> bool:
         """More bytes of results wait for a sink: stop the query if there are others, which would have to wait with it."""

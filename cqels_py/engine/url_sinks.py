@@ -24,7 +24,8 @@ class Continued:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How many bytes of results may wait. With more `full` is called: True, the query has been stopped; False, its makers wait.
+    """How many bytes of results may wait. With more, `goes_over` is asked with their number: True, they are taken nevertheless, as
+    the query's sources are paused. Otherwise `full` is called: True, the query has been stopped; False, its makers wait.
 
     `keep_refused` makes a result that the other side refuses one of the rejects, at once, in the sink's thread, and returns whether
     `tell_refused` is to be called for it, by the thread that makes results. `folder`: where a file of waiting results may lie; None:
@@ -32,6 +33,7 @@ class Backlog:
     """
 
     most: int
+    goes_over: Callable[[int], bool]
     full: Callable[[], bool]
     keep_refused: Callable[[RefusedResult], bool]
     tell_refused: Callable[[RefusedResult], None]

@@ -45,6 +45,11 @@ class ResultSink:
         """Have the sinks all results, so that the engine need not make them again?"""
         return all(sink.settle() for sink in list(self._others) if isinstance(sink, BackloggedSink))
 
+    @property
+    def is_full(self) -> bool:
+        """Do as many results wait for one of the sinks as may?"""
+        return any(sink.is_full for sink in list(self._others) if isinstance(sink, BackloggedSink))
+
     def _each(self, call: Callable[[Sink], object]) -> None:
         for sink in list(self._others):
             try:

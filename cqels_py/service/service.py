@@ -254,7 +254,8 @@ class Service:
         ]
         found = {**stream.figures(own), "queries": readers}
         if stream.source is not None:
-            found["read"] = {"elements": stream.source.elements, "failure": stream.source.failure}
+            source = stream.source
+            found["read"] = {"elements": source.elements, "failure": source.failure, "paused": source.paused}
         return found
 
     def stream_rejects(self, name: str) -> list[dict[str, Any]]:

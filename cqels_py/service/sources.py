@@ -35,6 +35,11 @@ class SourceThread:
         """Taken in by this process."""
         return self._feed.elements
 
+    @property
+    def paused(self) -> bool:
+        """Is nothing read since the results of all its queries wait for their sinks?"""
+        return self._feed.paused
+
     def stop(self) -> None:
         """Read nothing more."""
         self._stopped.set()

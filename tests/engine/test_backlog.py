@@ -12,14 +12,17 @@ import pytest
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.checkpoints import savepoints
-from cqels_py.engine import backlog, spool
+from cqels_py.engine import backlog, clocks, spool
 from cqels_py.engine.backlog import BackloggedSink
 from cqels_py.engine.engine import Engine
+from cqels_py.engine.feeding import Feed
 from cqels_py.engine.query import Query
 from cqels_py.engine.spool import Spool
 from cqels_py.engine.url_sinks import opened_sink
 from cqels_py.errors import RefusedResult, RunError, UsageError
 from cqels_py.sinks.protocol import Sink, SinkOpening
+from tests.engine.test_clocks_of_queries import NoThread, SetClock
+from tests.support.servers import wait_until
 
 EX = "http://ex.org/"
 TEXT = f"SELECT ?s ?o {{ STREAM <{EX}a> [RANGE 5us] {{ ?s <{EX}p> ?o }} }}"
@@ -160,6 +163,84 @@ def test_beside_others_it_is_stopped_and_says_so() -> None:
     push(engine, at + 1)
     engine.finish()
     assert [r.time for r in other.results()][-1] == at + 1
+
+
+HEAD = "time,subject,predicate,object\n"
+
+
+def line(at: int) -> str:
+    return f'1970-01-01T00:00:00.{at:06}Z,<{EX}x>,<{EX}p>,"""{at}"""\n'
+
+
+def fed(engine: Engine, stream: str, path: Path) -> Feed:
+    path.write_text(HEAD)
+    return engine.feed(stream, f"tail:{path}")
+
+
+def grow(path: Path, feed: Feed, at: int) -> None:
+    with path.open("a") as file:
+        file.write(line(at))
+    feed.step()
+
+
+@pytest.mark.parametrize("clock", ["events", "wall"])
+def test_a_source_that_it_alone_reads_is_paused_until_the_sink_is_back(
+    tmp_path: Path, clock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = SetClock()
+    monkeypatch.setattr(clocks, "WallClock", lambda delay: now)
+    monkeypatch.setattr(clocks, "ClockThread", NoThread)
+    engine, to = Engine(clock=clock), Away()
+    query, other = engine.register(TEXT, name="one"), engine.register(OTHER.replace("/a>", "/b>"), name="other")
+    sink = sink_for(engine, query, to, most=8_000)
+    feed, path = fed(engine, f"{EX}a", tmp_path / "a.csv"), tmp_path / "a.csv"
+    feed.step()
+    to.away.set()
+    for at in range(1, 201):
+        now.time = at
+        grow(path, feed, at)
+        engine.push(f"{EX}b", [(f"<{EX}x>", f"<{EX}p>", f'"{at}"')], time=at)
+        if clock == "wall":
+            engine._follow_clock()
+    assert feed.paused
+    assert 3 < feed.elements < 150
+    assert 8_000 < sink._spool.nbytes < 9_000
+    assert engine.queries == (query, other)
+    to.away.clear()
+    wait_until(sink.settle, "the sink to take results")
+    while feed.elements < 200:
+        feed.step()
+    assert not feed.paused
+    feed.close()
+    engine.finish()
+    assert [row[0] for row in to.held.values()] == list(range(1, 201))
+    assert len(list(other.results())) == 200
+    assert engine.statistics.late == 0
+
+
+@pytest.mark.parametrize("beside", ["a reader", "a push", "a query that reads it"])
+def test_a_query_that_others_would_wait_for_is_stopped(tmp_path: Path, beside: str) -> None:
+    engine, to = Engine(), Away()
+    text = TEXT
+    if beside == "a query that reads it":
+        text = f"REGISTER STREAM <{EX}c> AS CONSTRUCT {{ ?s <{EX}p> ?o }} {TEXT[TEXT.index('{') :]}"
+        engine.register(OTHER.replace("/a>", "/c>"))
+    query = engine.register(text)
+    other = engine.register(OTHER if beside == "a reader" else OTHER.replace("/a>", "/b>"))
+    sink_for(engine, query, to, most=1_000)
+    feed, path = fed(engine, f"{EX}a", tmp_path / "a.csv"), tmp_path / "a.csv"
+    feed.step()
+    to.away.set()
+    with pytest.raises(RunError, match="has been stopped: more than 1,000 bytes of its results wait"):
+        for at in range(1, 300):
+            if beside == "a push":
+                push(engine, at)
+                assert not feed.step()
+            else:
+                grow(path, feed, at)
+                assert not feed.paused
+    assert query not in engine.queries
+    assert other in engine.queries
 
 
 def test_what_waits_when_it_is_closed_is_written_if_it_is_taken_and_told_if_not(
