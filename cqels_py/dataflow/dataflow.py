@@ -84,7 +84,7 @@ class Dataflow:
         self.by_clock = by_clock
         self._limits = limits
         self._seed = seed
-        self._dictionary = dictionary
+        self.dictionary = dictionary
         self.static = static
         self._values = DictionaryValues(dictionary, limits)
         self._cell = tuple(cell)
@@ -141,7 +141,7 @@ class Dataflow:
     def _builder(self) -> DataflowBuilder:
         return DataflowBuilder(
             self.plan,
-            self._dictionary,
+            self.dictionary,
             self._values,
             self.static,
             self.shared_scans,
@@ -186,9 +186,11 @@ class Dataflow:
     @property
     def program(self) -> StepProgram | None:
         """Does the step of a single element as one call, if it can: made after the first tick, when this is first asked."""
+        if not self.shared_scans.single_reader:
+            return None
         if self._program is None and not self._without_program and self._ticked:
             self._program = program_of(
-                self.root, self._output, self.shared_scans, self._dictionary, every_tick=self._every_tick
+                self.root, self._output, self.shared_scans, self.dictionary, every_tick=self._every_tick
             )
             self._without_program = self._program is None
         return self._program
@@ -197,6 +199,13 @@ class Dataflow:
         """Between two steps: the operators have the counts of the rows that programs have made."""
         if self._program is not None:
             self._program.counts.settle()
+        if self.shared_scans.program is not None:
+            self.shared_scans.program.settle()
+
+    @property
+    def changes_output(self) -> Changes | None:
+        """The operator that makes results, if it does so from changes, and only where there are some."""
+        return self._output if isinstance(self._output, Changes) and not self._every_tick else None
 
     def _process_alone(self, routed: RoutedBatch) -> Iterator[ResultBatch]:
         yield from self.process(routed)
@@ -264,7 +273,7 @@ class Dataflow:
     def apart(self) -> Dataflow:
         """Between two steps: a dataflow that goes on from here on scans of its own."""
         made = Dataflow(
-            self.plan, self._dictionary, self.static, limits=self._limits, seed=self._seed, by_clock=self.by_clock
+            self.plan, self.dictionary, self.static, limits=self._limits, seed=self._seed, by_clock=self.by_clock
         )
         made.restore(
             {part: {name: deepcopy(value) for name, value in each.items()} for part, each in self.state().items()}

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.delta_sources import Constant, DataflowNode, DeltaSource, OperatorNode, sources_below, unwrap
+from cqels_py.dataflow.element_record import MOST_TRIPLES
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.program_parts import (
     MOST_ROWS,
@@ -27,10 +29,12 @@ from cqels_py.dataflow.program_parts import (
 )
 from cqels_py.dataflow.scans import WindowScan
 from cqels_py.dataflow.shared_scans import SharedScans
+from cqels_py.dictionary import Dictionary
 from cqels_py.kernels.compiler.native_call import address_of
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.rows import distinct
-from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, matches, scan
+from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, matches, once, scan
+from cqels_py.kernels.steps import element as element_entries
 from cqels_py.kernels.steps import rows as row_entries
 from cqels_py.operators.r2r.aggregate import NO_HASHED_NUMBERS, OF_FLOATS, TO_ASK_OF, GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
@@ -51,17 +55,42 @@ _CALLED = GroupByKey | FactorisedGroupBy | TopRows | NumberRows | TransitiveClos
 """Operators that Python calls in the middle of a program. They do nothing where their inputs do not change."""
 
 
+ENCODED, TIMED, ROUTED = 1, 2, 3
+"""After so many rows the element's terms have ids, the clock has taken it in, and its triples are routed."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSource:
+    """A source that a program has: its changes, row and part (a constant has none), and the records that belong to them."""
+
+    node: DataflowNode
+    changes: DeltaRecord
+    row: tuple[int, int] | None
+    part: Part | None
+    records: tuple[ArrayTable, ...]
+
+
+KnownSources = dict[int, KnownSource]
+"""Sources by their ids."""
+
+
 class ProgramBuilder:
     """Adds rows in the order in which they run. `element`: the address of the element's record; `texts`: that of the record that has
-    the dictionary's texts; `step` has its ticks."""
+    the dictionary's texts; `step` has its ticks. `known`: sources of other programs for the same elements, with which those of this
+    one are; the first program of a step runs them."""
 
-    def __init__(self, element: int, shared: SharedScans, most_triples: int, step: StepTicks) -> None:
-        self._element, self._shared, self._most, self._step = element, shared, most_triples, step
-        self.texts = 0
+    def __init__(
+        self, element: int, shared: SharedScans, step: StepTicks, *, texts: int = 0, known: KnownSources | None = None
+    ) -> None:
+        self._element, self._shared, self._step = element, shared, step
+        self.texts = texts
+        self._known = known
         self._rows: list[tuple[int, int]] = []
         self._records: list[ArrayTable] = []
         self._made: dict[int, DeltaRecord] = {}
         self._nodes: list[DataflowNode] = []
+        self.counted: list[DataflowNode] = []
+        """The sources that no other program had before."""
         self.parts: list[Part] = []
         """Those of `add`, in the order of their rows."""
 
@@ -71,9 +100,24 @@ class ProgramBuilder:
     def add_row(self, entry: Any, links: Sequence[int], *arrays: npt.NDArray[Any]) -> ArrayTable:
         """Add a row of this kernel; returns its record."""
         record = ArrayTable(np.array(links, np.int64), *arrays)
-        self._rows.append((address_of(entry), record.address))
         self._records.append(record)
+        row = address_of(entry), record.address
+        if self._known is not None:
+            around = ArrayTable(np.array([self._element, *row], np.int64), np.full(1, -1, np.int64))
+            self._records.append(around)
+            row = address_of(once.run_once), around.address
+        self._rows.append(row)
         return record
+
+    def add_front(self, terms: Dictionary) -> ArrayTable:
+        """Add the rows up to the routing of triples. Returns the record that has the dictionary's arrays."""
+        here, shared = self._element, self._shared
+        links = here, element_entries.ENCODE.address(), terms.shift
+        encode = self.add_row(element_entries.encode, links, terms.table, terms.arena, terms.meta)
+        self.texts = encode.address
+        self.add_row(element_entries.tell_time, (here, element_entries.CLOCK.address(), shared.clock.address))
+        self.add_row(element_entries.route, (here, element_entries.MATCH.address(), shared.router.table.address))
+        return encode
 
     def finished(self, status: npt.NDArray[np.int64]) -> Program:
         """The program, which writes `status`."""
@@ -83,9 +127,35 @@ class ProgramBuilder:
         """Add the rows of a source and of those that it reads, each once; returns where its changes are."""
         node = unwrap(source)
         if id(node) not in self._made:
-            self._made[id(node)] = self._add(node)
+            known = None if self._known is None else self._known.get(id(node))
+            self._made[id(node)] = self._add_new(node) if known is None else self._add_known(known)
             self._nodes.append(node)
         return self._made[id(node)]
+
+    def _add_new(self, node: DataflowNode) -> DeltaRecord:
+        before = len(self._records)
+        changes = self._add(node)
+        self.counted.append(node)
+        if self._known is not None:
+            constant = isinstance(node, Constant)
+            row, part = (None, None) if constant else (self._rows[-1], self.parts[-1])
+            self._known[id(node)] = KnownSource(node, changes, row, part, tuple(self._records[before:]))
+        return changes
+
+    def _add_known(self, known: KnownSource) -> DeltaRecord:
+        if isinstance(known.node, OperatorNode):
+            for each in known.node.inputs:
+                self.add(each)
+        self._records += known.records
+        if known.row is not None and known.part is not None:
+            self._rows.append(known.row)
+            self.parts.append(known.part)
+        return known.changes
+
+    @property
+    def sources(self) -> list[DataflowNode]:
+        """Those of `parts`."""
+        return [node for node in self._nodes if not isinstance(node, Constant)]
 
     def add_scans(self, root: DeltaSource) -> None:
         """Add all scans that a source reads."""
@@ -110,10 +180,12 @@ class ProgramBuilder:
 
     def add_counts(self) -> RowCounts:
         """Add the row that counts the rows that the sources have made in a complete step: the last one."""
-        totals = np.zeros(2 * len(self._nodes), np.int64)
-        self.add_row(counting.count, [self._made[id(node)].address for node in self._nodes], totals)
-        counted = tuple(part for part in self.parts if isinstance(part, MatchPart))
-        return RowCounts(tuple(self._nodes), totals, counted)
+        totals = np.zeros(2 * len(self.counted), np.int64)
+        self.add_row(counting.count, [self._made[id(node)].address for node in self.counted], totals)
+        own = {id(node) for node in self.counted}
+        parts = zip(self.sources, self.parts, strict=True)
+        matched = tuple(part for node, part in parts if isinstance(part, MatchPart) and id(node) in own)
+        return RowCounts(tuple(self.counted), totals, matched)
 
     def _add(self, node: DataflowNode) -> DeltaRecord:
         if isinstance(node, WindowScan):
@@ -200,7 +272,7 @@ class ProgramBuilder:
         return output
 
     def _add_scan(self, each: WindowScan) -> DeltaRecord:
-        window, tests, shared, most = each.window, each.tests, self._shared, self._most
+        window, tests, shared, most = each.window, each.tests, self._shared, MOST_TRIPLES
         assert isinstance(window, SlidingWindow)
         output = DeltaRecord(len(each.columns))
         links = self._element, scan.SLIDE.address(), window.address, shared.router.table.address, each.pattern
@@ -255,6 +327,24 @@ class Program:
     def address(self) -> int:
         """That of the record."""
         return self.rows.address
+
+
+def replace_terms(encode: ArrayTable, terms: Dictionary) -> None:
+    """The dictionary has grown, or released terms: it has other arrays."""
+    arrays = (
+        (element_entries.TABLE, terms.table),
+        (element_entries.ARENA, terms.arena),
+        (element_entries.META, terms.meta),
+    )
+    for number, array in arrays:
+        encode.replace(number, array)
+
+
+def result_batch(results: DeltaRecord, changes: DeltaRecord, output: Changes) -> ResultBatch:
+    """The results that `add_report` has made of the answer's changes, of which there are some."""
+    tick, sign, columns = results.taken(len(results), len(changes))
+    time, *others = columns
+    return ResultBatch(output.variables, time, sign, tuple(others), tick)
 
 
 def has_entries(root: DeltaSource) -> bool:

@@ -6,6 +6,7 @@ Triples are routed by their predicate, so that the cost of a triple follows the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from cqels_py.kernels.primitives.dtypes import INT64
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.structures.hashing import mix
 from cqels_py.kernels.windows import match as kernel
-from cqels_py.operators.s2r.arrivals import Arrivals
+from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
 from cqels_py.plan.nodes import PatternText, is_variable
 
 Int64 = npt.NDArray[np.int64]
@@ -53,8 +54,41 @@ class RoutedBatch:
 
     def matched_patterns(self) -> list[int]:
         """The numbers of the patterns that match a triple, in order."""
-        found: list[int] = np.flatnonzero(self.first[1:] > self.first[:-1]).tolist()
-        return found
+        return _matched(self.first)
+
+
+class Routed(Protocol):
+    """A step whose triples are routed."""
+
+    def reached(self, measure: Measure, stream: int) -> int:
+        """See `RoutedBatch`."""
+        ...
+
+    def matched_patterns(self) -> list[int]:
+        """See `RoutedBatch`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedElement:
+    """The step of one element that a program has routed. `counter` has counted it."""
+
+    router: Router
+    due_through: int
+    counter: ArrivalCounter
+
+    def reached(self, measure: Measure, stream: int) -> int:
+        if measure is Measure.TIME:
+            return self.due_through
+        return (self.counter.elements if measure is Measure.ELEMENTS else self.counter.triples)[stream]
+
+    def matched_patterns(self) -> list[int]:
+        return _matched(self.router.first)
+
+
+def _matched(first: Int64) -> list[int]:
+    found: list[int] = np.flatnonzero(first[1:] > first[:-1]).tolist()
+    return found
 
 
 class Router:
@@ -68,6 +102,7 @@ class Router:
         self._scans: list[int] = []
         self._free: list[int] = []
         self._laid_out = False
+        self._patterns_table = ArrayTable(*[None] * kernel.ARRAYS)
 
     def add(self, pattern: StreamPattern) -> int:
         """The number of a pattern, which is matched from now on; equal ones have one number."""
@@ -88,10 +123,15 @@ class Router:
 
     @property
     def table(self) -> ArrayTable:
-        """The patterns as the kernel reads them: another object once they have changed."""
+        """The patterns as the kernel reads them, if they have changed laid out anew."""
         if not self._laid_out:
             self._lay_out()
         return self._patterns_table
+
+    @property
+    def first(self) -> Int64:
+        """`RoutedBatch.first` of the element that was routed last."""
+        return self._first
 
     def remove(self, number: int) -> None:
         """Remove a scan from a pattern; a pattern without scans is no longer matched."""
@@ -140,7 +180,9 @@ class Router:
                 lists[self._slot(self._constants[number][1], size)].append(number)
         route_first = np.cumsum([0, *map(len, lists)], dtype=np.int64)
         route_patterns = np.array([number for numbers in lists for number in numbers], np.int64)
-        self._patterns_table = ArrayTable(ids, same, streams, self._routes, route_first, route_patterns, self._first)
+        arrays = ids, same, streams, self._routes, route_first, route_patterns, self._first
+        for number, array in enumerate(arrays):
+            self._patterns_table.replace(number, array)
         self._laid_out = True
 
     def _slot(self, predicate: int, size: int) -> int:

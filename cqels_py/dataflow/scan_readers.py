@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
-from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.router import Routed
 from cqels_py.dataflow.timers import Timed, Timers
 
 
@@ -82,7 +82,7 @@ class ScanReaders:
                 self._by_pattern[scan.pattern].remove(scan)
                 self._timers.cancel(scan)
 
-    def affected(self, routed: RoutedBatch) -> list[ScanReader]:
+    def affected(self, routed: Routed) -> list[ScanReader]:
         """The queries that a step affects, in the order in which they were attached."""
         scans = [scan for pattern in routed.matched_patterns() for scan in self._by_pattern.get(pattern, ())]
         scans += self._timers.due(routed)

@@ -10,10 +10,11 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import counted_triples, empty_elements
-from cqels_py.dataflow.router import RoutedBatch, Router
+from cqels_py.dataflow.router import RoutedBatch, RoutedElement, Router
 from cqels_py.dataflow.scan_readers import ReadableScan, ScanReader, ScanReaders
 from cqels_py.dataflow.work import StepTimer, Work
 from cqels_py.dictionary import Dictionary
@@ -28,6 +29,24 @@ class StepCache(Protocol):
     """Deltas that several readers share during one step."""
 
     def clear(self) -> None: ...
+
+
+class SettlesCounts(Protocol):
+    """Programs, which count the rows of sources."""
+
+    def settle(self) -> None:
+        """Between two steps: give the sources their counts."""
+        ...
+
+
+class ElementRecord(Protocol):
+    """An element that the clock has taken in, and whose triples are routed."""
+
+    def batch(self) -> ElementBatch: ...
+
+    def step(self) -> Step: ...
+
+    def matches(self, count: int) -> npt.NDArray[np.int64]: ...
 
 
 class Foreseeing(Protocol):
@@ -85,6 +104,8 @@ class SharedScans:
         self.foreseeing: list[Foreseeing] = []
         self._counts_steps = any(not each.bounds.eager and not each.bounds.of_time for each in windows)
         self._last_tick: int | None = None
+        self.program: SettlesCounts | None = None
+        """The programs of the queries' steps, if there are some."""
         self.steps = StepTimer()
         self.timer: StepTimer | None = None
         """That of the current step, if it is measured."""
@@ -175,9 +196,14 @@ class SharedScans:
         return self._route(batch, self.clock.step(batch.time, batch.stream, first))
 
     @property
+    def has_plain_steps(self) -> bool:
+        """Is a step of a single element its clock's, and nothing else's? Then programs may do it."""
+        return self.clock.is_plain and not self.foreseeing and not self._counts_steps
+
+    @property
     def is_plain(self) -> bool:
-        """Is a step of a single element its clock's, and nothing else's? Then a program may do it."""
-        return self.single_reader and self.clock.is_plain and not self.foreseeing and not self._counts_steps
+        """May one program do the whole step?"""
+        return self.single_reader and self.has_plain_steps
 
     def took_in(self, stream: int, time: int, triples: int) -> None:
         """A program has done the whole step of one element."""
@@ -185,6 +211,25 @@ class SharedScans:
         self._counter.count_one(stream, triples)
         if state_record.CHECKED:
             state_record.check_replaced()
+
+    def begin_one(self, stream: int, time: int, triples: int) -> None:
+        """The clock has taken in an element, in a step that programs do, each for a query."""
+        self.clock.took_in(time)
+        self._counter.count_one(stream, triples)
+
+    def routed_one(self, due_through: int) -> RoutedElement:
+        """How far the step of this element has come, once its triples are routed."""
+        return RoutedElement(self.router, due_through, self._counter)
+
+    def routed_by_program(self, taken: ElementRecord) -> RoutedBatch:
+        """The step of this element, for calls."""
+        batch, step = taken.batch(), taken.step()
+        first = self.router.first
+        return RoutedBatch(batch, step, self._counter.of_one(batch, step), first, taken.matches(first.item(-1)))
+
+    def routed_anew(self, batch: ElementBatch, step: Step) -> RoutedBatch:
+        """As `routed_by_program`, where there was no room for the matches."""
+        return self.router.route(batch, step, self._counter.of_one(batch, step))
 
     def scanned(self, stream: int, triples: int, step: Step) -> RoutedBatch:
         """A program has taken an element into all windows: the rest of the step is the operators'."""

@@ -17,31 +17,31 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import empty_elements
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.delta_sources import Constant, DeltaSource, OperatorNode, sources_below
-from cqels_py.dataflow.program_builder import NO_COUNTS, ProgramBuilder, has_entries
-from cqels_py.dataflow.program_parts import MOST_MATCHES, StepTicks, view_of
+from cqels_py.dataflow.element_record import ElementRecord
+from cqels_py.dataflow.program_builder import (
+    ENCODED,
+    NO_COUNTS,
+    ROUTED,
+    TIMED,
+    ProgramBuilder,
+    has_entries,
+    replace_terms,
+    result_batch,
+)
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.work import COMPILED_ONE_IN, FIRST_COMPILED
 from cqels_py.dictionary import Dictionary
-from cqels_py.kernels.primitives.state_record import ArrayTable
-from cqels_py.kernels.steps import driver, element
+from cqels_py.kernels.steps import driver
 from cqels_py.operators.r2s.streams import Changes
 
 CALLS = "CQELS_STEPS"
 """With the value "calls" this environment variable leaves programs out: each kernel is called from Python, as for batches."""
 
-_MOST_BYTES, _MOST_TRIPLES = 1 << 12, 16
-"""Of one element. Larger ones are left to the calls."""
 _MANY_STOPS, _FEW_STEPS, _REST = 16, 64, 1 << 12
 """A program that stops so often in so few steps rests for so many: going on after a stop takes longer than calls alone."""
-_ENCODED, _TIMED, _ROUTED = 1, 2, 3
-"""After so many rows the element's terms have ids, the clock has taken it in, and its triples are routed."""
-
 
 _NOTHING = empty_elements()
-_TIME = element.DUE_THROUGH + 1
-_FIRST, _LAST, _NUMBERS = _TIME + 1, _TIME + 2, _TIME + 3
-"""Where the element's time and its first and last triple are, in one array with its words."""
 
 
 class Outcome(Enum):
@@ -61,19 +61,7 @@ class StepProgram:
 
     def __init__(self, root: DeltaSource, output: Changes | None, shared: SharedScans, dictionary: Dictionary) -> None:
         self._root, self._output, self._shared, self._dictionary = root, output, shared, dictionary
-        # Numbers are written one by one, for which a memoryview takes a third of the time that an array takes.
-        numbers, self._stream = np.zeros(_NUMBERS, np.int64), np.empty(1, np.int32)
-        self._words, self._number = numbers[: element.DUE_THROUGH + 1], np.empty(1, np.int64)
-        self._time, self._first = numbers[_TIME:_FIRST], numbers[_FIRST:_NUMBERS]
-        self._columns, self._matches = np.empty(3 * _MOST_TRIPLES, np.int64), np.empty(MOST_MATCHES, np.int64)
-        self._element_tick, texts = np.empty(1, np.int32), np.empty(_MOST_BYTES, np.uint8)
-        of_triple, none = np.zeros(_MOST_TRIPLES, np.int64), np.empty(0, np.int64)
-        self._element = ArrayTable(
-            self._words, self._time, self._stream, self._first, self._columns, of_triple, self._number, self._element_tick,
-            self._matches, texts, none,
-        )  # fmt: skip
-        self._to_numbers, self._to_stream, self._to_texts = view_of(numbers), view_of(self._stream), view_of(texts)
-        self._to_columns = view_of(self._columns)
+        self._element = ElementRecord(shared.clock)
         self._status = np.zeros(1, np.int64)
         self._steps = self._stops = self._reached = self._rest = 0
         self._left = self._stands_for = FIRST_COMPILED
@@ -83,14 +71,9 @@ class StepProgram:
 
     def _make(self) -> None:
         shared, terms = self._shared, self._dictionary
-        clock, router, here = shared.clock.address, shared.router.table, self._element.address
-        self._known, self._router_table = terms.texts, router
-        program = ProgramBuilder(here, shared, _MOST_TRIPLES, StepTicks(shared.clock, self._time, self._words))
-        encode = (here, element.ENCODE.address(), terms.shift)
-        self._encode = program.add_row(element.encode, encode, terms.table, terms.arena, terms.meta)
-        program.texts = self._encode.address
-        program.add_row(element.tell_time, (here, element.CLOCK.address(), clock))
-        program.add_row(element.route, (here, element.MATCH.address(), router.address))
+        self._known = terms.texts
+        program = ProgramBuilder(self._element.address, shared, self._element.ticks)
+        self._encode = program.add_front(terms)
         program.add_scans(self._root)
         self._scanned = len(program)
         if self._output is None:
@@ -112,27 +95,16 @@ class StepProgram:
         if not self._is_ready():
             self._refused = True
             return Outcome.REFUSED
-        lines, triples = b"\n".join(texts), len(texts) // 3
-        length = len(lines)
-        if not 0 < triples <= _MOST_TRIPLES or length > _MOST_BYTES or lines.count(b"\n") != len(texts) - 1:
-            return Outcome.REFUSED
-        self._to_texts[:length], to = lines, self._to_numbers
-        to[element.LENGTH], to[element.SCOPE] = length, scope
-        return self._run(0, stream, time, triples)
+        triples = self._element.put_texts(texts, scope)
+        return self._run(0, stream, time, triples) if triples else Outcome.REFUSED
 
     def step_of(self, batch: ElementBatch) -> Outcome:
         """As `step`, for a batch of one element, which has ids. Streams have their numbers within the query."""
-        triples, refused = len(batch.subject), self._refused
-        self._refused = False
-        if refused or not self._is_ready() or not 0 < triples <= _MOST_TRIPLES:
+        refused, self._refused = self._refused, False
+        if refused or not self._is_ready():
             return Outcome.REFUSED
-        if triples == 1:
-            to = self._to_columns
-            to[0], to[1], to[2] = batch.subject.item(0), batch.predicate.item(0), batch.object.item(0)
-        else:
-            columns = self._columns[: 3 * triples].reshape(3, triples)
-            columns[0], columns[1], columns[2] = batch.subject, batch.predicate, batch.object
-        return self._run(_ENCODED, batch.stream.item(0), batch.time.item(0), triples)
+        triples = self._element.put_ids(batch)
+        return self._run(ENCODED, batch.stream.item(0), batch.time.item(0), triples) if triples else Outcome.REFUSED
 
     def _is_ready(self) -> bool:
         """Is the next step to be tried? Not while the program rests, and some steps are measured, by calls."""
@@ -150,14 +122,11 @@ class StepProgram:
     def _run(self, first: int, stream: int, time: int, triples: int) -> Outcome:
         """Run the rows from `first` on."""
         shared, dictionary = self._shared, self._dictionary
-        if shared.router.table is not self._router_table:
-            self.counts.settle()
-            self._make()
+        # Patterns that have changed are laid out anew.
+        _ = shared.router.table
         if dictionary.texts is not self._known:
             self._replace_terms()
-        self._to_stream[0], to = stream, self._to_numbers
-        to[element.TRIPLES], to[element.THROUGH] = triples, shared.clock.told_before(time)
-        to[_TIME], to[_LAST] = time, triples
+        self._element.put(stream, time, triples)
         with dictionary.lock:
             row = driver.run(self._address, first)
         if row == self._rows or self._made_room(row, triples, time):
@@ -168,7 +137,7 @@ class StepProgram:
             return Outcome.COMPLETE
         if self._reached < self._scanned:
             self._note_stop()
-        if self._reached >= _TIMED:
+        if self._reached >= TIMED:
             return Outcome.STOPPED
         self._refused = first < self._reached
         return Outcome.REFUSED
@@ -177,7 +146,7 @@ class StepProgram:
         """Go on with a row that needs room or values. Is the program done then? Else it has stopped at `_reached`."""
         self._reached = row
         while self._reached < self._rows and self._status[0] >= driver.ROOM_NEEDED:
-            part = self._parts[self._reached - _ROUTED]
+            part = self._parts[self._reached - ROUTED]
             if self._status[0] == driver.ROOM_NEEDED:
                 part.make_room(time, triples)
             else:
@@ -191,8 +160,7 @@ class StepProgram:
         """The dictionary has grown, or released terms: it has other arrays."""
         terms = self._dictionary
         self._known = terms.texts
-        for number, array in ((element.TABLE, terms.table), (element.ARENA, terms.arena), (element.META, terms.meta)):
-            self._encode.replace(number, array)
+        replace_terms(self._encode, terms)
 
     def _note_stop(self) -> None:
         self._stops += 1
@@ -204,22 +172,18 @@ class StepProgram:
         """Those of the step that was completed."""
         if self._output is None or not len(self._results):
             return None
-        tick, sign, columns = self._results.taken(len(self._results), len(self._changes))
-        time, *others = columns
-        return ResultBatch(self._output.variables, time, sign, tuple(others), tick)
+        return result_batch(self._results, self._changes, self._output)
 
     def resume(self) -> tuple[ElementBatch, RoutedBatch]:
         """The step that has stopped, and its element if windows have to take it in: the sources that are done have their deltas."""
-        words, shared, time = self._words.tolist(), self._shared, self._time.item()
-        ticks, through, triples = words[element.TICKS], words[element.DUE_THROUGH], words[element.TRIPLES]
-        step = shared.clock.step_of_one(time, ticks, through, self._element_tick.copy(), self._number.copy())
+        taken, shared = self._element, self._shared
+        step = taken.step()
         if self._reached >= self._scanned:
-            batch, routed = _NOTHING, shared.scanned(self._stream.item(), triples, step)
+            batch, routed = _NOTHING, shared.scanned(taken.stream, taken.triples, step)
         else:
-            columns = self._columns[: 3 * triples].reshape(3, -1).copy()
-            batch = ElementBatch(self._time.copy(), self._stream.copy(), self._first.copy(), *columns)
+            batch = taken.batch()
             routed = shared.resume(batch, step)
-        done = self._reached - _ROUTED
+        done = self._reached - ROUTED
         for part in self._parts[: max(done, 0)]:
             part.hand_over(routed)
         if 0 <= done < len(self._parts):

@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Generic, Protocol, TypeVar
 
-from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.router import Routed
 from cqels_py.event_time.windows import NEVER, Measure
 from cqels_py.operators.s2r.window import Timer
 
@@ -56,7 +56,7 @@ class Timers(Generic[Waiting]):
                 heap[:] = [entry for entry in heap if entry[2] is not timed]
                 heapify(heap)
 
-    def due(self, routed: RoutedBatch) -> list[Waiting]:
+    def due(self, routed: Routed) -> list[Waiting]:
         """Remove and return the scans whose points have been reached with this step."""
         found: list[Waiting] = []
         for (measure, stream), heap in self._heaps.items():

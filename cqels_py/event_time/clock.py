@@ -324,6 +324,11 @@ class TickClock(StateRecord):
         return self._plain
 
     @property
+    def has_ticked(self) -> bool:
+        """Has there been a tick?"""
+        return self._ticked
+
+    @property
     def can_merge(self) -> bool:
         """May a clock that began earlier take its place? Not where its own first element decides which results there are."""
         return self.timers is None and not self._sessions and not self._every_boundary

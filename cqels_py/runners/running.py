@@ -13,6 +13,7 @@ from cqels_py.batches.results import ResultBatch, unnumbered
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.moving import Move
 from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.shared_program import SharedProgram, shared_program_of
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.step_program import Outcome, StepProgram
@@ -80,6 +81,11 @@ class RunningQuery:
     def follows(self) -> bool:
         """Does it get the results of another query?"""
         return self._leader is not None
+
+    @property
+    def acting(self) -> RunningQuery:
+        """The query that takes part in steps in its place, once it is detached, or itself."""
+        return self if self._successor is None else self._successor.acting
 
     def follow(self, leader: RunningQuery) -> None:
         """From now on, between two steps, get the results of another query that has the same ones, and so do its own followers."""
@@ -188,6 +194,10 @@ class RunningQuery:
         self._receiver.deliver(results)
         return len(results.time)
 
+    def deliver_to_all(self, results: ResultBatch) -> int:
+        """Results of the step of one element, also to the queries that follow this one; returns how many."""
+        return self._deliver((results,), _NO_ELEMENTS, NO_ARRIVALS, self.followers)
+
     def run_out_of_memory(self, error: MemoryError) -> None:
         """Detach the query, whose state is lost. Other queries continue, unless they read the operator that failed."""
         title = self.dataflow.plan.title
@@ -211,9 +221,22 @@ class QueriesOnScans:
         self._numbers = {stream: number for number, stream in enumerate(self._streams)}
         # A query that feeds others is alone on its scans.
         self.feed = queries[0].feed if queries[0].feeds else None
-        self._alone = queries[0] if len(queries) == 1 and queries[0].feed is None else None
         # May some of them have equal results, and not know it yet?
         self._divided = len(queries) > 1
+        self._shared: SharedProgram | None = None
+        self._know_alone()
+
+    def _know_alone(self) -> None:
+        """Is there a single query, which has a program of its own? Others share one."""
+        queries = [*self._queries.values()]
+        alone = len(queries) == 1 and self._shared_scans.single_reader
+        self._alone = queries[0] if alone and queries[0].feed is None else None
+        if alone or any(query.feeds for query in queries):
+            self._shared = None
+        else:
+            self._shared = shared_program_of(self._shared_scans, queries[0].dataflow.dictionary)
+        if self._shared is not None:
+            self._shared.keep_to(self._queries.keys())
 
     def __contains__(self, query: RunningQuery) -> bool:
         return query in self._queries.values()
@@ -225,7 +248,7 @@ class QueriesOnScans:
     def add(self, query: RunningQuery) -> None:
         """One query more on these scans."""
         self._queries[query.dataflow.reader.number] = query
-        self._alone = None
+        self._know_alone()
         self._divided = True
 
     @property
@@ -271,7 +294,11 @@ class QueriesOnScans:
         happened, as the element has to be pushed.
         """
         number, program = self._numbers.get(stream), self._program
-        if number is None or program is None:
+        if number is None:
+            return None
+        if (shared := self._shared) is not None:
+            return self._take_part(shared) if shared.take(number, time, texts, scope) else None
+        if program is None:
             return None
         try:
             return self._results_of(program, program.step(number, time, texts, scope))
@@ -294,6 +321,29 @@ class QueriesOnScans:
             return None
         batch, routed = program.resume()
         return self._process(routed, StreamView(batch, batch))
+
+    @property
+    def _has_program(self) -> bool:
+        return self._shared is not None or self._program is not None
+
+    def _take_part(self, program: SharedProgram) -> int:
+        """Let the queries take part that the element affects, which the program has taken in."""
+        results = 0
+        for reader in program.affected():
+            query = self._queries[reader.number].acting
+            try:
+                outcome = program.run(query.dataflow)
+            except MemoryError as error:
+                query.run_out_of_memory(error)
+                continue
+            if outcome is Outcome.COMPLETE:
+                made = program.results()
+                results += 0 if made is None else query.deliver_to_all(made)
+            else:
+                batch = program.routed.batch
+                results += query.process(program.routed, StreamView(batch, batch))
+        self._end_step()
+        return results
 
     def _lost(self, error: MemoryError) -> int:
         """The only query has lost its state."""
@@ -334,7 +384,7 @@ class QueriesOnScans:
         count = len(batch.time)
         if not count:
             return 0
-        if count <= _FEW and batch.graph is None and batch.counted is None and self._program is not None:
+        if count <= _FEW and batch.graph is None and batch.counted is None and self._has_program:
             if count == 1:
                 return self._take_one(view)
             parts = [slice_elements(batch, at, at + 1) for at in range(count)]
@@ -343,8 +393,10 @@ class QueriesOnScans:
 
     def _take_one(self, view: StreamView) -> int:
         """Take in an element of the only query's streams, as one call if that is possible."""
-        program = self._program
-        if program is not None:
+        if (shared := self._shared) is not None:
+            if shared.take_of(view.batch):
+                return self._take_part(shared)
+        elif (program := self._program) is not None:
             try:
                 results = self._results_of(program, program.step_of(view.batch))
             except MemoryError as error:
@@ -361,10 +413,13 @@ class QueriesOnScans:
         results = 0
         for reader in self._shared_scans.affected(routed):
             results += self._queries[reader.number].process(routed, view)
+        self._end_step()
+        return results
+
+    def _end_step(self) -> None:
         self._shared_scans.end_step()
         if self._divided and self.has_ticked:
             self._unite()
-        return results
 
     def _unite(self) -> None:
         """Queries with equal results follow the first of them from now on: between two steps."""
@@ -376,6 +431,8 @@ class QueriesOnScans:
             key = query.dataflow.results_key
             if key is not None and (leader := leaders.setdefault(key, query)) is not query:
                 query.follow(leader)
+        if self._shared is not None:
+            self._shared.keep_to([number for number, query in self._queries.items() if not query.follows])
 
 
 _NO_ELEMENTS = StreamView(NOTHING, NOTHING)

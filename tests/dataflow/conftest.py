@@ -9,6 +9,7 @@ import pytest
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow import step_program
+from cqels_py.dataflow.shared_program import SharedProgram
 from cqels_py.dataflow.step_program import Outcome, StepProgram
 
 
@@ -30,6 +31,25 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
         found.append(outcome)
         return outcome
 
+    run, take, take_of = SharedProgram.run, SharedProgram.take, SharedProgram.take_of
+
+    def noted_run(program: SharedProgram, *arguments: Any) -> Outcome:
+        found.append(run(program, *arguments))
+        return found[-1]
+
+    def noted_take(program: SharedProgram, *arguments: Any) -> bool:
+        if not (taken := take(program, *arguments)):
+            found.append(Outcome.REFUSED)
+        return taken
+
+    def noted_take_of(program: SharedProgram, batch: ElementBatch) -> bool:
+        if not (taken := take_of(program, batch)):
+            found.append(Outcome.REFUSED)
+        return taken
+
+    monkeypatch.setattr(SharedProgram, "run", noted_run)
+    monkeypatch.setattr(SharedProgram, "take", noted_take)
+    monkeypatch.setattr(SharedProgram, "take_of", noted_take_of)
     monkeypatch.setattr(StepProgram, "step", noted)
     monkeypatch.setattr(StepProgram, "step_of", noted_of)
     return found

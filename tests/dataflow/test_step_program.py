@@ -537,7 +537,7 @@ def test_a_query_that_comes_later_does_not_disturb_a_program(
     engine.finish()
     assert found == alone and other
     assert len(outcomes) - shared == 30, "alone again, the query has a program"
-    assert shared <= 60
+    assert shared > 100, "together they have programs, too"
 
 
 def test_batches_between_single_elements(outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 from cqels_py.dataflow import Dataflow
+from cqels_py.dataflow.shared_program import SharedProgram
+from cqels_py.dataflow.step_program import Outcome
 from cqels_py.engine.engine import Engine
 from cqels_py.engine.query import Query
 
@@ -190,9 +192,10 @@ def test_a_step_reaches_only_queries_whose_patterns_match() -> None:
         run.do(("register", f"SELECT ?v {{ STREAM :a [RANGE 4s] {{ ?s :p{number} ?v }} }}"))
         run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p{number}>", number)], number)))
     assert run.scans == 1
-    with patch.object(Dataflow, "process", return_value=()) as process:
+    stopped = patch.object(SharedProgram, "run", return_value=Outcome.STOPPED)
+    with patch.object(Dataflow, "process", return_value=()) as process, stopped as programs:
         run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p7>", 7)], 100)))
-    assert process.call_count == 1
+    assert process.call_count == programs.call_count == 1
 
 
 def test_a_query_that_was_given_elements_of_before_is_in_its_group_once() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import Any, cast
 
 import numba
@@ -55,6 +56,11 @@ def address_of(function: Callable[..., Any], arguments: tuple[Any, ...] = (INT64
         if function not in _functions:
             _functions.append(function)
         return _functions.index(function)
+    return _compiled(function, arguments, result)
+
+
+@cache
+def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...], result: Any) -> int:
     kernel = cast(Any, function)
     kernel.compile(arguments)
     compiled = kernel.overloads[arguments]

@@ -25,9 +25,9 @@ from cqels_py.kernels.windows import clock, match
 WORDS, TIME, STREAM, FIRST, COLUMNS, OF_TRIPLE, NUMBER, ELEMENT_TICK, MATCHES, TEXTS, NO_BOUNDARIES = range(11)
 """The arrays of an element's record. COLUMNS: three of them, one after the other, without gaps. OF_TRIPLE: zeros, as all triples are
 those of the one element. MATCHES: as `match` writes them. TEXTS: the terms, as `encode_triples` reads them."""
-LENGTH, TRIPLES, SCOPE, THROUGH, TICKS, DUE_THROUGH = range(6)
+LENGTH, TRIPLES, SCOPE, THROUGH, TICKS, DUE_THROUGH, STEP = range(7)
 """WORDS: bytes of the texts, number of triples, scope of blank nodes, the instant up to which all is known; the clock writes the
-number of ticks, and the instant up to which promised ticks were due."""
+number of ticks, and the instant up to which promised ticks were due. STEP: the number of the step."""
 
 LINKS = 0
 ELEMENT, KERNEL, STATE = range(3)

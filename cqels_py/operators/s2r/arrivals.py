@@ -213,15 +213,19 @@ class ArrivalCounter:
             return self._take_partly_counted(batch, batch.counted, step)
         if len(batch.time) == 1:
             # On a live stream elements come one by one.
-            stream, count = batch.stream.item(0), len(batch.subject)
-            self.count_one(stream, count)
-            return _OneArrival(step, _FIRST if count == 1 else np.zeros(count, np.int64), stream, self)
+            self.count_one(batch.stream.item(0), len(batch.subject))
+            return self.of_one(batch, step)
         one_triple_each = batch.triples == len(batch) and kernel.all_of_one_triple(batch.first)
         if len(self.elements) == 1:
             return self._take_one_stream(batch, step, one_triple_each=one_triple_each)
         if one_triple_each:
             return self._take_triples(batch, step)
         return self._take_by_stream(batch, step)
+
+    def of_one(self, batch: ElementBatch, step: Step) -> Arrivals:
+        """The arrival of the only element of a batch, which was counted last."""
+        count = len(batch.subject)
+        return _OneArrival(step, _FIRST if count == 1 else np.zeros(count, np.int64), batch.stream.item(0), self)
 
     def count_one(self, stream: int, triples: int) -> None:
         """Count an element with so many triples."""

@@ -1,0 +1,109 @@
+"""The element that programs take in: its record, which Python writes and the first rows of a program complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cqels_py.batches.elements import ElementBatch
+from cqels_py.dataflow.program_parts import MOST_MATCHES, StepTicks, view_of
+from cqels_py.event_time.clock import Step, TickClock
+from cqels_py.kernels.primitives.state_record import ArrayTable
+from cqels_py.kernels.steps import element
+
+MOST_TRIPLES = 16
+"""Of one element. Larger ones are left to the calls."""
+_MOST_BYTES = 1 << 12
+
+_TIME = element.STEP + 1
+_FIRST, _LAST, _NUMBERS = _TIME + 1, _TIME + 2, _TIME + 3
+"""Where the element's time and its first and last triple are, in one array with its words."""
+
+
+class ElementRecord:
+    """Room for one element of the streams of a clock. `address`: the argument for entries; `ticks`: of the current step."""
+
+    def __init__(self, clock: TickClock) -> None:
+        self._clock = clock
+        # Numbers are written one by one, for which a memoryview takes a third of the time that an array takes.
+        numbers, self._stream = np.zeros(_NUMBERS, np.int64), np.empty(1, np.int32)
+        self._words, self._number = numbers[:_TIME], np.empty(1, np.int64)
+        self._time, self._first = numbers[_TIME:_FIRST], numbers[_FIRST:_NUMBERS]
+        self._columns, self._matches = np.empty(3 * MOST_TRIPLES, np.int64), np.empty(MOST_MATCHES, np.int64)
+        self._element_tick, texts = np.empty(1, np.int32), np.empty(_MOST_BYTES, np.uint8)
+        of_triple, none = np.zeros(MOST_TRIPLES, np.int64), np.empty(0, np.int64)
+        self._table = ArrayTable(
+            self._words, self._time, self._stream, self._first, self._columns, of_triple, self._number, self._element_tick,
+            self._matches, texts, none,
+        )  # fmt: skip
+        self.address = self._table.address
+        self.ticks = StepTicks(clock, self._time, self._words)
+        self._to_numbers, self._to_stream, self._to_texts = view_of(numbers), view_of(self._stream), view_of(texts)
+        self._to_columns = view_of(self._columns)
+
+    def put_texts(self, texts: Sequence[bytes], scope: int) -> int:
+        """Write the terms of triples, whose blank nodes have this scope. Returns how many triples; 0: there is no room for them."""
+        lines, triples = b"\n".join(texts), len(texts) // 3
+        length = len(lines)
+        if triples > MOST_TRIPLES or length > _MOST_BYTES or lines.count(b"\n") != len(texts) - 1:
+            return 0
+        self._to_texts[:length], to = lines, self._to_numbers
+        to[element.LENGTH], to[element.SCOPE] = length, scope
+        return triples
+
+    def put_ids(self, batch: ElementBatch) -> int:
+        """As `put_texts`, for the only element of a batch."""
+        triples = len(batch.subject)
+        if triples == 1:
+            to = self._to_columns
+            to[0], to[1], to[2] = batch.subject.item(0), batch.predicate.item(0), batch.object.item(0)
+        elif triples <= MOST_TRIPLES:
+            columns = self._columns[: 3 * triples].reshape(3, triples)
+            columns[0], columns[1], columns[2] = batch.subject, batch.predicate, batch.object
+        else:
+            return 0
+        return triples
+
+    def put(self, stream: int, time: int, triples: int) -> None:
+        """Write the rest, which begins a step."""
+        self._to_stream[0], to = stream, self._to_numbers
+        to[element.TRIPLES], to[element.THROUGH] = triples, self._clock.told_before(time)
+        to[_TIME], to[_LAST] = time, triples
+        to[element.STEP] += 1
+
+    @property
+    def stream(self) -> int:
+        """The number of its stream within the query."""
+        return self._to_stream[0]
+
+    @property
+    def time(self) -> int:
+        """Its time."""
+        return self._to_numbers[_TIME]
+
+    @property
+    def triples(self) -> int:
+        """How many triples it has."""
+        return self._to_numbers[element.TRIPLES]
+
+    @property
+    def due_through(self) -> int:
+        """The instant through which what was due has happened, once the clock has taken it in."""
+        return self._to_numbers[element.DUE_THROUGH]
+
+    def batch(self) -> ElementBatch:
+        """The element, whose terms have ids."""
+        columns = self._columns[: 3 * self.triples].reshape(3, -1).copy()
+        return ElementBatch(self._time.copy(), self._stream.copy(), self._first.copy(), *columns)
+
+    def matches(self, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """The first matches that were routed."""
+        return self._matches[:count].copy()
+
+    def step(self) -> Step:
+        """The step of the element that the clock has taken in; the clock goes on to its time."""
+        words = self._to_numbers
+        return self._clock.step_of_one(
+            self.time, words[element.TICKS], words[element.DUE_THROUGH], self._element_tick.copy(), self._number.copy()
+        )

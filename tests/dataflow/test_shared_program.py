@@ -1,0 +1,245 @@
+"""Queries on shared scans whose steps are programs: together they are as each alone, by calls, and in the same order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cqels_py as cqels
+from cqels_py.dataflow.step_program import Outcome
+from tests.dataflow.test_step_program import (
+    BEGIN,
+    EX,
+    GROUPED,
+    INTEGER,
+    QUERIES,
+    SECOND,
+    Pushed,
+    of_both_streams,
+)
+
+A, B = "STREAM :a [RANGE 10s] { ?k :a ?x }", "STREAM :b [RANGE 5s] { ?k :b ?y }"
+
+
+class Session:
+    """An engine with several queries, and all their results in the order of their delivery."""
+
+    def __init__(self, **options: Any) -> None:
+        self.engine = cqels.Engine(report=lambda _: None, **options)
+        self.found: list[Any] = []
+        self.queries: list[cqels.Query] = []
+
+    def register(self, text: str) -> None:
+        number = len(self.queries)
+        query = self.engine.register(text, changelog="ISTREAM" not in text and "RSTREAM" not in text, name=f"q{number}")
+        query.subscribe(lambda result: self.take(number, result))
+        self.queries.append(query)
+
+    def take(self, number: int, result: cqels.Result) -> None:
+        self.found.append((number, result.number, result.time, result.sign, dict(result.bindings)))
+
+    def push(self, pushed: Sequence[Pushed]) -> None:
+        for stream, triples, time in pushed:
+            self.engine.push(stream, triples, time=time)
+
+
+def in_both(run: Callable[[], Any], in_mode: Callable[[str], None], outcomes: list[Outcome]) -> Any:
+    """What a function returns in both modes."""
+    in_mode("calls")
+    expected = run()
+    assert not outcomes
+    in_mode("program")
+    assert run() == expected
+    return expected
+
+
+def over(body: str, columns: str) -> str:
+    return f"PREFIX : <{EX}> SELECT {columns} WHERE {{ {body} }}"
+
+
+def drawn_text(drawn: random.Random) -> str:
+    """A query over the windows A and B, of which several are alike."""
+    body = drawn.choice(
+        (f"{A} {B}", f"{A} {B}", f"{A} OPTIONAL {{ {B} }}", f"{A} MINUS {{ {B} }}", f"{{ {A} }} UNION {{ {B} }}")
+    )
+    names = "kx" if "MINUS" in body else "kxy"
+    if drawn.random() < 0.4:
+        body += drawn.choice(
+            (
+                " FILTER(?x > 30)",
+                " FILTER(?x > 60)",
+                ' FILTER(CONTAINS(STR(?x), "1"))',
+                " BIND(?x * 2 AS ?z) FILTER(?z > 50)",
+            )
+        )
+    if drawn.random() < 0.3:
+        key = drawn.choice(names)
+        return over(body, f"?{key} (COUNT(*) AS ?n) (SUM(?x) AS ?s)") + f" GROUP BY ?{key}"
+    distinct = drawn.choice(("", "DISTINCT "))
+    return over(body, distinct + " ".join(f"?{name}" for name in drawn.sample(names, 2)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_drawn_queries_come_and_go(seed: int, outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+    drawn = random.Random(seed)
+    pool = [drawn_text(drawn) for _ in range(4)]
+    texts = [drawn.choice(pool) for _ in range(7)]
+    pushed, actions = of_both_streams(140, seed, 2 * SECOND), dict[int, str]()
+    for at in drawn.sample(range(20, 130), 8):
+        actions[at] = drawn.choice(("register", "unregister", "advance", "advance"))
+
+    def run() -> list[Any]:
+        session, chosen = Session(), random.Random(seed)
+        for text in texts[:4]:
+            session.register(text)
+        for at, element in enumerate(pushed):
+            match actions.get(at):
+                case "register":
+                    session.register(texts[len(session.queries) % len(texts)])
+                case "unregister" if len(session.engine.queries) > 1:
+                    session.engine.unregister(chosen.choice(session.engine.queries))
+                case "advance":
+                    session.engine.advance(element[2])
+            session.push([element])
+        session.engine.finish()
+        return session.found
+
+    assert in_both(run, in_mode, outcomes)
+    assert outcomes.count(Outcome.COMPLETE) > 80
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_queries_together_are_as_each_alone(seed: int, outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+    drawn = random.Random(seed + 50)
+    texts, pushed = [drawn_text(drawn) for _ in range(5)], of_both_streams(80, seed, 3 * SECOND)
+    in_mode("program")
+    together = Session()
+    for text in texts:
+        together.register(text)
+    together.push(pushed)
+    together.engine.finish()
+    assert outcomes.count(Outcome.COMPLETE) > 150
+    in_mode("calls")
+    for number, text in enumerate(texts):
+        alone = Session()
+        alone.register(text)
+        alone.push(pushed)
+        alone.engine.finish()
+        assert [each for _, *each in alone.found] == [each for of, *each in together.found if of == number], text
+
+
+def test_some_have_no_programs(outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+    ask = f"PREFIX : <{EX}> ASK {{ {A} {B} FILTER(?x > 60) }}"
+    every = over(f"{A} {B}", "?k ?x") + " ORDER BY ?x LIMIT 3"
+
+    def run() -> list[Any]:
+        session = Session()
+        for text in (QUERIES["join"], QUERIES["optional"], ask, QUERIES["join"], every, QUERIES["sum of a join"]):
+            session.register(text)
+        session.push(of_both_streams(150, 4, SECOND))
+        session.engine.finish()
+        return session.found
+
+    assert in_both(run, in_mode, outcomes)
+    assert Outcome.COMPLETE in outcomes and Outcome.STOPPED in outcomes
+
+
+def test_a_program_that_stops_leaves_the_rest_to_calls(outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+    crowd = [(f"{EX}a", [(f"<{EX}s{i % 3}>", f"<{EX}a>", f'"{i}"^^{INTEGER}')], BEGIN + i) for i in range(300)]
+    pushed = [
+        *((f"{EX}b", [(f"<{EX}s{i % 3}>", f"<{EX}b>", f'"{i}"^^{INTEGER}')], BEGIN) for i in range(3)),
+        *crowd,
+        *((stream, triples, time + 60 * SECOND) for stream, triples, time in crowd[:20]),
+    ]
+    texts = QUERIES["join"], over(f"{A} {B}", "?k ?x"), over(f"{A} {B}", "?x (COUNT(*) AS ?n)") + " GROUP BY ?x"
+
+    def run() -> list[Any]:
+        session = Session()
+        for text in (*texts, texts[0]):
+            session.register(text)
+        session.push(pushed)
+        session.engine.finish()
+        return session.found
+
+    assert in_both(run, in_mode, outcomes)
+    assert Outcome.STOPPED in outcomes and outcomes[-1] is Outcome.COMPLETE
+
+
+def test_a_query_that_is_alone_again_sees_its_rows_expire(
+    outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    one = [(f"<{EX}s>", f"<{EX}a>", f'"1"^^{INTEGER}')]
+    text = QUERIES["no filter"]
+
+    def run() -> list[Any]:
+        session = Session()
+        session.register(text)
+        session.engine.push(f"{EX}a", one, time=BEGIN)
+        session.register(text.replace("?k ?x WHERE", "?x WHERE"))
+        for second in (1, 2, 3, 30):
+            session.engine.push(f"{EX}a", one, time=BEGIN + second * SECOND)
+        session.engine.advance(BEGIN + 50 * SECOND)
+        session.engine.unregister(session.queries[1])
+        session.engine.push(f"{EX}a", one, time=BEGIN + 60 * SECOND)
+        session.engine.push(f"{EX}a", one, time=BEGIN + 61 * SECOND)
+        session.engine.advance(BEGIN + 90 * SECOND)
+        return session.found
+
+    found = in_both(run, in_mode, outcomes)
+    assert [each[2] - BEGIN for each in found if each[0] == 0 and each[3] < 0][-2:] == [70 * SECOND, 71 * SECOND]
+    assert Outcome.COMPLETE in outcomes
+
+
+def test_rows_are_counted_as_by_calls(outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+    def run() -> list[list[tuple[str, int]]]:
+        session = Session()
+        for text in (
+            QUERIES["join"],
+            QUERIES["join"],
+            QUERIES["sum of a join"],
+            GROUPED["sum of a join"],
+            QUERIES["texts"],
+        ):
+            session.register(text)
+        session.push(of_both_streams(150, 6, SECOND))
+        session.engine.unregister(session.queries[0])
+        session.push([(stream, triples, time + 1000 * SECOND) for stream, triples, time in of_both_streams(80, 7)])
+        return [
+            [(each.text, each.rows_in, each.rows_out) for each in query.profile().operators]
+            for query in session.queries[1:]
+        ]
+
+    assert in_both(run, in_mode, outcomes)
+    assert outcomes.count(Outcome.COMPLETE) > 500
+
+
+def test_an_engine_with_a_checkpoint_and_several_queries(
+    tmp_path: Path, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    texts = [QUERIES["join"], QUERIES["optional"], QUERIES["sum of a join"], QUERIES["distinct of a join"]]
+    pushed = of_both_streams(90, 8, SECOND)
+    in_mode("calls")
+    lone = Session(lateness="1s")
+    for text in texts:
+        lone.register(text)
+    lone.push(pushed)
+    in_mode("program")
+    found = list[Any]()
+    for part in range(0, 90, 30):
+        session = Session(lateness="1s", checkpoint=tmp_path, durable="off")
+        session.found = found
+        for text in texts:
+            number = len(session.queries)
+            query = session.engine.register(text, changelog=True, name=f"q{number}")
+            seen = sum(each[0] == number for each in found)
+            query.subscribe(lambda result, of=number, to=session: to.take(of, result), from_number=seen + 1)
+            session.queries.append(query)
+        session.push(pushed[part : part + 30])
+        session.engine._inputs._saving.wait()
+        session.engine._inputs._resources.close()
+    assert sorted(found, key=lambda each: each[:2]) == sorted(lone.found, key=lambda each: each[:2])
+    assert outcomes.count(Outcome.COMPLETE) > 100
