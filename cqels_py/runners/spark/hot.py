@@ -98,6 +98,15 @@ def _link(link: Path, to: Path) -> None:
     aside.rename(link)
 
 
+def folder_of_executor(files: Path) -> Path:
+    """The folder of the executor of this process, which goes with the application. `files`: Spark's own for the files of workers.
+
+    Executors of clusters say "." for that, the folder where they run, which a standalone worker does not remove.
+    """
+    own, *_ = os.environ.get("SPARK_EXECUTOR_DIRS", "").split(os.pathsep)
+    return Path(own) if own and Path(own).is_dir() else files.absolute()
+
+
 @cache
 def folder_of_host() -> Path | None:
     """The folder of this user that the executors of a host have in common, without links of executors that have ended.

@@ -18,7 +18,7 @@ from cqels_py.errors import UsageError
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.spark import stage
 from cqels_py.runners.spark.files import FILE, FORMAT, SCHEMA
-from cqels_py.runners.spark.hot import HotFolders, folder_of_host
+from cqels_py.runners.spark.hot import HotFolders, folder_of_executor, folder_of_host
 from cqels_py.runners.spark.metrics import (
     BatchCounts,
     observed,
@@ -141,7 +141,7 @@ def _stage(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
-        near = HotFolders(Path(SparkFiles.getRootDirectory()), folder_of_host())
+        near = HotFolders(folder_of_executor(Path(SparkFiles.getRootDirectory())), folder_of_host())
         current, execution, attempt = _batch(context, batch), context.stageId(), context.taskAttemptId()
         rows = list(batches)
         told: list[BatchCounts] | None = [received_counts(rows)] if counting else None

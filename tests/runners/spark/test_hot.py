@@ -15,7 +15,7 @@ import pytest
 from cqels_py.algebra.nodes import Output
 from cqels_py.checkpoints.state_file import State
 from cqels_py.runners.spark import hot
-from cqels_py.runners.spark.hot import HotCopy, HotFolders
+from cqels_py.runners.spark.hot import HotCopy, HotFolders, folder_of_executor
 from cqels_py.spark import loads, prepare
 from tests.checkpoints.test_store import BATCHES, ELEMENTS, QUERY, tasks
 from tests.oracle.naive import Static
@@ -46,6 +46,29 @@ def test_another_micro_batch_or_part_has_no_copy(tmp_path: Path) -> None:
     copy(tmp_path).leave("2-a", {})
     assert copy(tmp_path).take("1-a") is None
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_executors_that_run_in_folders_of_their_own_find_each_others_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a cluster Spark's folder for files is the one where an executor runs."""
+    one, two, host = (tmp_path / name for name in ("one", "two", "host"))
+    for folder in (one, two, host):
+        folder.mkdir()
+    monkeypatch.delenv("SPARK_EXECUTOR_DIRS", raising=False)
+    monkeypatch.chdir(one)
+    copy(folder_of_executor(Path()), host=host).leave("1-a", NUMBERS)
+    monkeypatch.chdir(two)
+    assert copy(folder_of_executor(Path()), host=host).take("1-a") is not None
+
+
+def test_copies_lie_where_spark_removes_what_an_application_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_EXECUTOR_DIRS", os.pathsep.join(["/no/such/folder", str(tmp_path)]))
+    assert folder_of_executor(tmp_path / "files") == tmp_path / "files"
+    monkeypatch.setenv("SPARK_EXECUTOR_DIRS", os.pathsep.join([str(tmp_path), "/another"]))
+    assert folder_of_executor(tmp_path / "files") == tmp_path
 
 
 def test_executors_of_a_host_have_one_copy(tmp_path: Path) -> None:
