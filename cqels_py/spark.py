@@ -402,6 +402,16 @@ def loads(state: str | Path, *, session: Session | None = None) -> list[list[Par
     return StateFolder(location_of(state), session).loads()
 
 
+def heavy_values(state: str | Path, *, session: Session | None = None) -> dict[str, dict[str, float]]:
+    """Values that are in very many triples, by variable, each with the fraction of those with the variable: as `heavy=` takes them.
+
+    A value is one of them if it alone fills half of the average part or more, by a sample of the triples of all micro-batches so
+    far; heavy values that the query was given are not among them. Whether more parts can divide a value `heavy=` and `migrate` say.
+    `session`: see `statistics`.
+    """
+    return StateFolder(location_of(state), session).heavy_values()
+
+
 def counts_in(progress: Progress, metrics: str = METRICS) -> BatchCounts | None:
     """The counts of a query in a micro-batch, from Spark's progress of it: `query.lastProgress`, or that of an event of a listener.
 

@@ -15,7 +15,8 @@ from cqels_py.checkpoints.locations import Location
 from cqels_py.checkpoints.objects import Store
 from cqels_py.checkpoints.shared_folder import ASIDE
 from cqels_py.errors import RunError, UsageError
-from cqels_py.runners.spark.stage import store_of
+from cqels_py.runners.spark.frequent import Frequent, noted_values
+from cqels_py.runners.spark.stage import VALUES, store_of
 from cqels_py.runners.statistics import Statistics
 
 _NAME = "query.json"
@@ -167,6 +168,12 @@ def loads(location: Location) -> list[list[PartLoad]]:
         [PartLoad(each["rows"], each["rows_of_batch"], each["rebuilt"]) for each in stage]
         for stage in _all_noted(location)
     ]
+
+
+def heavy_values(location: Location) -> Frequent:
+    """The frequent values up to the last micro-batch."""
+    first = _noted(location, 0, 1)
+    return noted_values(first[0].get(VALUES, {})) if first else {}
 
 
 def _all_noted(location: Location) -> list[list[Mapping[str, Any]]]:

@@ -21,6 +21,7 @@ from cqels_py.operators.r2s.changelog_output import ChangelogOutput
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.spark.exchange import Changes, Exchange, received, sent
+from cqels_py.runners.spark.frequent import Sampled
 from cqels_py.runners.spark.net_changes import net_changes
 from cqels_py.runners.spark.own_rows import OwnRows
 from cqels_py.runners.spark.routing import PartitionSlice, Promise, combine
@@ -253,7 +254,7 @@ class Others:
 class ReadingState:
     """A partition of the stage that reads the streams: a local runner with the one query, and its dictionary.
 
-    `watermarks`: what elements wait for; None: they do not.
+    `watermarks`: what elements wait for; None: they do not. `sampled`: values of the triples of the last micro-batch.
     """
 
     dictionary: Dictionary
@@ -263,6 +264,7 @@ class ReadingState:
     skipped: int = 0
     others: Others = field(default_factory=Others)
     watermarks: Watermarks | None = None
+    sampled: list[Sampled] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
@@ -272,6 +274,7 @@ class ReadingState:
         parts = [PartitionSlice.unpack(data) for data in slice_data]
         self.needed += sum(slice_.needed for slice_ in parts)
         self.skipped += sum(slice_.skipped for slice_ in parts)
+        self.sampled = [each for slice_ in parts for each in slice_.sampled]
         self.others.arrive([each.others for each in parts if each.others is not None], self.runner)
         promise = Promise.of_all(slice_.promise for slice_ in parts)
         elements = combine(parts, self.dictionary, in_order=in_order)

@@ -14,6 +14,7 @@ from cqels_py.checkpoints.locations import Location
 from cqels_py.errors import CqelsError, RunError, UsageError
 from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.folder import Claim, PartLoad
+from cqels_py.runners.spark.frequent import Frequent
 from cqels_py.runners.spark.session import Session, is_connected
 from cqels_py.runners.spark.stage import BEGINNING
 from cqels_py.runners.statistics import Statistics
@@ -51,6 +52,10 @@ class StateFolder:
     def loads(self) -> list[list[PartLoad]]:
         """The load of each part of each stage up to the last micro-batch."""
         return [[PartLoad(**each) for each in stage] for stage in self._ask(_loads)]
+
+    def heavy_values(self) -> Frequent:
+        """The frequent values up to the last micro-batch."""
+        return dict(self._ask(folder.heavy_values))
 
     def _ask(self, function: _Function, *arguments: object) -> Any:
         if self.session is None or not is_connected(self.session):

@@ -1,11 +1,11 @@
 """Partitioning: from rows of a data frame to the input of each partition of the state.
 
-A partition gets the triples that it owns, as ids, and the texts of their terms. Where windows count elements, and for event patterns
-and rules, it gets the time and stream of every element, so that windows, expiries and boundaries happen at the same ticks as on one
-machine. Elsewhere it gets its own elements, the first element of each of their times, where windows let expire, and the first and
-the last one of all, which say where time begins and how far it has come; the first partition also gets the times of the others, to
-count them. Where another stage combines ticks of several partitions, it gets all elements of the times of its own, as the n-th
-ticks of an instant are one.
+A partition gets the triples that it owns, as ids, and the texts of their terms. Where windows count elements, and for event
+patterns and rules, it gets the time and stream of every element, so that windows, expiries and boundaries happen at the same ticks
+as on one machine. Elsewhere it gets its own elements, the first element of each of their times, where windows let expire, and the
+first and the last one of all, which say where time begins and how far it has come; the first partition also gets the times of the
+others, to count them. Where another stage combines ticks of several partitions, it gets all elements of the times of its own, as
+the n-th ticks of an instant are one.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from cqels_py.distribution.stages import PlannedStage
 from cqels_py.errors import RunError
 from cqels_py.plan.nodes import GRAPH, PatternText, Plan, is_variable
 from cqels_py.plan.traverse import scans_of, states_of
+from cqels_py.runners.spark.frequent import Sampled, Watched, watched_of
+from cqels_py.runners.spark.frequent import sampled as values_sampled
 from cqels_py.runners.spark.packing import packed, unpacked
 from cqels_py.runners.spark.watermarks import LatestTimes
 from cqels_py.state.named_values import Array, Plain
 from cqels_py.terms.layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 
-_OTHERS, _REACHED, _UNTIL, _BEGINS = "others", "reached", "until", "begins"
+_OTHERS, _REACHED, _UNTIL, _BEGINS, _SAMPLED = "others", "reached", "until", "begins", "sampled"
 EVERYWHERE = 0
 """The partition of all triples when the state cannot be divided."""
 
@@ -60,12 +62,16 @@ class Route:
 @dataclass(frozen=True, slots=True)
 class Routing:
     """How triples find their partitions. No routes: all go to one partition. `own_elements`: a partition gets its own elements,
-    the first ones of their times (`instants`: all), and the first and last of all."""
+    the first ones of their times (`instants`: all), and the first and last of all. `watched`: where values may be frequent;
+    `cells`:
+    parts that are not those of heavy values."""
 
     parts: int
     routes: tuple[Route, ...]
     own_elements: bool = False
     instants: bool = False
+    watched: tuple[Watched, ...] = ()
+    cells: int = 1
 
     def owners(self, batch: ElementBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The partitions of each triple: positions and partitions, each pair once, ordered by partition, then position."""
@@ -118,7 +124,8 @@ def routing_of(plan: Plan, stage: PlannedStage, dictionary: Dictionary) -> Routi
             *(cube.route(each.stream, each.pattern, dict(each.keys), dictionary) for each in facts),
         )
     ]
-    return Routing(stage.parts, tuple(dict.fromkeys(routes)))
+    watched = watched_of(plan, stage, dictionary)
+    return Routing(stage.parts, tuple(dict.fromkeys(routes)), watched=watched, cells=stage.shares.cells)
 
 
 def _first_positions(pattern: PatternText) -> dict[str, int]:
@@ -171,9 +178,10 @@ class PartitionSlice:
     """The input of one partition from one task: all elements, or those that it needs; its own triples, and the texts of hashed
     terms.
 
-    `needed`: triples that any partition gets, each once; `skipped`: malformed rows. Both are counted in one of the
-    partitions, as are `others`, the times (n) of elements that it does not get. `promise`: of a clock, or of another query's time.
-    `reached`: how far the task's elements go, where elements wait for others.
+    `needed`: triples that any partition gets, each once; `skipped`: malformed rows. Both are counted in one of the partitions, as
+    are `others`, the times (n) of elements that it does not get. `promise`: of a clock, or of another query's time. `reached`: how
+    far the task's elements go, where elements wait for others. `sampled`: values of all of the task's triples, for one of the
+    partitions.
     """
 
     elements: ElementBatch
@@ -185,6 +193,7 @@ class PartitionSlice:
     others: Ids | None = None
     promise: Promise | None = None
     reached: LatestTimes | None = None
+    sampled: tuple[Sampled, ...] = ()
 
     def pack(self) -> bytes:
         elements: dict[str, Array | None] = {
@@ -202,6 +211,8 @@ class PartitionSlice:
             plain |= {_UNTIL: self.promise.time, _BEGINS: self.promise.begins}
         if self.reached is not None:
             plain["now"] = self.reached.now
+        if self.sampled:
+            plain[_SAMPLED] = [each.plain() for each in self.sampled]
         return packed({**elements, **terms}, plain)
 
     @staticmethod
@@ -212,8 +223,18 @@ class PartitionSlice:
         ids, texts, offsets = (arrays.pop(name) for name in ("ids", "texts", "offsets"))
         until, begins = counts.pop(_UNTIL, None), counts.pop(_BEGINS, True)
         promise = None if until is None else Promise(until, begins)
-        elements = ElementBatch(**arrays)
-        return PartitionSlice(elements, ids, texts, offsets, **counts, others=others, promise=promise, reached=reached)
+        sampled = tuple(map(Sampled.from_plain, counts.pop(_SAMPLED, [])))
+        return PartitionSlice(
+            ElementBatch(**arrays),
+            ids,
+            texts,
+            offsets,
+            **counts,
+            others=others,
+            promise=promise,
+            reached=reached,
+            sampled=sampled,
+        )
 
 
 def slices(
@@ -238,6 +259,7 @@ def slices(
     if choice is not None:
         others = np.delete(batch.time, choice.elements(element[rows[: cuts[1]]]))
     found[0] = replace(found[0], needed=int(np.count_nonzero(needed)), skipped=skipped, others=others)
+    found[0] = replace(found[0], sampled=tuple(values_sampled(batch, routing.watched, routing.cells, dictionary)))
     return [replace(each, promise=promise, reached=reached) for each in found]
 
 

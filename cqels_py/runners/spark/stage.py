@@ -25,10 +25,11 @@ from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.blueprint import blueprint_of
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.files import rows_of
+from cqels_py.runners.spark.frequent import Sampled, noted
 from cqels_py.runners.spark.hot import HotCopy, HotFolders
 from cqels_py.runners.spark.metrics import BatchCounts, counted
 from cqels_py.runners.spark.packing import packed_list, unpacked_list
-from cqels_py.runners.spark.parts import PartState, routed_rows
+from cqels_py.runners.spark.parts import PartState, ReadingState, routed_rows
 from cqels_py.runners.spark.routing import Promise, Routing, slices
 from cqels_py.runners.spark.watermarks import LatestTimes, Waiting
 
@@ -216,6 +217,9 @@ def _ask(job: Job, stream: int, time: int) -> None:
         _LOG.warning("<%s>: %s", job.streams[stream], unit_question(time))
 
 
+VALUES = "values"
+"""The note on frequent values among the counts of a part."""
+
 BEGINNING = "beginning"
 """The object with the static data and its terms, which is in the query's folder."""
 
@@ -267,7 +271,9 @@ def evaluate(
         results = state.results.fetch()
         rebuilt = start.counts.get("rebuilt", 0) + read_back
         load = {"rows": state.rows, "rows_of_batch": state.rows - had, "rebuilt": rebuilt}
-        saved = store.save(attempt, start, data, state.state, {"batch": batch, **load, **asdict(state.statistics)})
+        note, frequent = noted(start.counts.get(VALUES, {}), _sampled_by(state), job.routing.cells)
+        counts = {"batch": batch, **load, **asdict(state.statistics), **({VALUES: note} if stage == part == 0 else {})}
+        saved = store.save(attempt, start, data, state.state, counts)
     if not saved.late:
         _keep_hot((job.mark, stage, part), saved.name, state)
         # If all micro-batches go to one worker, no copy is needed; the first state is always restored.
@@ -275,6 +281,10 @@ def evaluate(
             copy.leave(saved.name, state.state())
     if part == 0 and not job.in_order and (dropped := state.statistics.late - before.late):
         _LOG.warning("micro-batch %d: %d late elements were dropped; a greater lateness waits longer", batch, dropped)
+    if stage == part == 0 and not job.in_order:
+        for variable, values in frequent.items():
+            shares = ", ".join(f"{text} {share:.0%}" for text, share in values.items())
+            _LOG.warning("?%s has values in very many triples, which heavy= can divide: %s", variable, shares)
     if tell is not None:
         is_last = stage == len(job.exchanges)
         rows_of_batch = load["rows_of_batch"]
@@ -291,6 +301,11 @@ def evaluate(
             )
         )
     yield from results
+
+
+def _sampled_by(state: PartState) -> list[Sampled]:
+    """The values of the triples of the last micro-batch, if the part was told."""
+    return state.sampled if isinstance(state, ReadingState) else []
 
 
 def _keep_hot(key: tuple[str, int, int], name: str, state: PartState) -> None:

@@ -8,16 +8,20 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pytest
 from rdflib import URIRef
 
 from cqels_py.algebra.nodes import Output
+from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
+from cqels_py.distribution.stages import stages_of
 from cqels_py.engine.compile import compile_query
 from cqels_py.errors import UsageError
 from cqels_py.runners.spark.describe import describe
+from cqels_py.runners.spark.frequent import sampled, watched_of
 from cqels_py.runners.spark.heavy import Noted
-from cqels_py.spark import loads, migrate, prepare, stages, statistics
+from cqels_py.spark import heavy_values, loads, migrate, prepare, stages, statistics
 from tests.oracle.naive import Element
 from tests.runners.spark import simulation
 from tests.runners.spark.test_migration import COUNT, piece
@@ -133,6 +137,61 @@ def test_half_of_the_triples_with_one_value() -> None:
             busiest[heavy is not None] = max(tasks) / statistics(place).triples
     assert busiest[False] > 0.5
     assert busiest[True] < 1 / 3
+
+
+def test_heavy_values_are_found(caplog: pytest.LogCaptureFixture) -> None:
+    """By the tasks together, though none of them alone has seen enough; those that are declared are not found again."""
+    elements = [each for each in skewed(5, 3000, subjects=500) if str(each.stream) == EX + "s"]
+    text = f"PREFIX : <{EX}> SELECT ?c ?v ?w ?u WHERE {{ STREAM :s [NOW] {{ ?c :v ?v . ?c :w ?w . ?c :link ?u }} }}"
+    triples = [triple for each in elements for triple in each.triples]
+    share = sum(str(subject) == f"{EX}c0" for subject, _, _ in triples) / len(triples)
+    found: dict[str, dict[str, float]] | None = None
+    for _ in range(2):
+        with simulation.scratch() as place:
+            job, plan = prepare(text, state=place, partitions=4, changelog=True, heavy=found)
+            cluster, told = simulation.Cluster(job, chance=0.5, snapshots=0.5), []
+            for batch, start in enumerate(range(0, len(elements), 300)):
+                pieces = [elements[start + 100 * task : start + 100 * task + 100] for task in range(3)]
+                tables = [
+                    simulation.rows_of(each, plan.streams, [f"g{batch}x{task}x{n}" for n in range(len(each))])
+                    for task, each in enumerate(pieces)
+                ]
+                cluster.run(batch, tables)
+                told.append(heavy_values(place))
+        if found is None:
+            assert told[0] == {}, "of few triples nothing is said"
+            assert list(told[-1]) == ["c"]
+            assert told[-1]["c"] == {f"<{EX}c0>": pytest.approx(share, abs=0.001)}
+            found = told[-1]
+        else:
+            assert told[-1] == {}
+    messages = [each.message for each in caplog.records if "very many triples" in each.message]
+    assert len(messages) == 1
+    assert f"?c has values in very many triples, which heavy= can divide: <{EX}c0> {share:.0%}"[:-3] in messages[0]
+
+
+def test_a_sample_of_a_large_task() -> None:
+    """Counts are those of all triples, and of graphs and of a second pattern, too."""
+    dictionary = Dictionary(strict=True)
+    text = f"PREFIX : <{EX}> SELECT ?c WHERE {{ STREAM :s [NOW] {{ ?c :v ?v }} STREAM :t [NOW] {{ GRAPH ?c {{ ?x :w ?w }} }} }}"
+    plan = compile_query(text, changelog=True).plan
+    watched = watched_of(plan, stages_of(plan, 8)[0], dictionary)
+    assert {(each.variable, each.position) for each in watched} == {("c", 0), ("c", 3)}
+    a, b, v, w = dictionary.encode([f"<{EX}{name}>" for name in "abvw"]).tolist()
+    n = 90_000
+    rows = np.arange(n)
+    batch = ElementBatch(
+        rows,
+        np.where(rows % 3 == 0, plan.streams.index(EX + "s"), plan.streams.index(EX + "t")).astype(np.int32),
+        np.arange(n + 1),
+        np.where(rows % 3 == 0, a, b),
+        np.where(rows % 3 == 0, v, w),
+        np.full(n, b),
+        np.where(rows % 3 == 0, 0, b),
+    )
+    (found,) = sampled(batch, watched, 8, dictionary)
+    assert found.all == pytest.approx(n, rel=0.02)
+    assert found.values == {f"<{EX}a>": pytest.approx(n / 3, rel=0.05), f"<{EX}b>": pytest.approx(2 * n / 3, rel=0.05)}
 
 
 @pytest.mark.parametrize("name", ["three patterns", "chain"])
