@@ -16,7 +16,7 @@ from cqels_py.cli.job import Job
 from cqels_py.cli.written import Written
 from cqels_py.connections.location import Location
 from cqels_py.connections.tables import is_table
-from cqels_py.engine.durable.companion import Companion
+from cqels_py.engine.durable.companion import OF_FILE, Companion
 from cqels_py.errors import UsageError
 from cqels_py.formats.compression import local_path
 from cqels_py.sinks.urls import SINKS
@@ -155,7 +155,7 @@ def _identity(job: Job) -> Iterator[tuple[str, str]]:
     yield "--stream", json.dumps([(iri, _without_secrets(source)) for iri, source in job.streams.items()])
     for source in filter(_can_be_read_again, job.streams.values()):
         status = local_path(source).stat()
-        yield f"size or modification time of {source}", f"{status.st_size} {status.st_mtime_ns}"
+        yield f"{OF_FILE}{local_path(source).absolute()}", f"{status.st_size} {status.st_mtime_ns}"
     yield "--static", json.dumps([_digest(Path(str(path))) for path in job.static])
     for option, files in (("--static-graph", job.static_graphs), ("--context", job.contexts), ("--map", job.maps)):
         yield option, json.dumps([(iri, _digest(Path(path))) for iri, path in files.items()])

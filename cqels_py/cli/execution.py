@@ -17,7 +17,7 @@ from cqels_py.cli.commits import Commits
 from cqels_py.cli.delivery import LimitedSink, LimitReached
 from cqels_py.cli.job import Job
 from cqels_py.cli.progress import Pace, Progress, omissions, reports
-from cqels_py.errors import UnsupportedQuery, UsageError
+from cqels_py.errors import CqelsError, DataError, UnsupportedQuery, UsageError
 
 if TYPE_CHECKING:
     from cqels_py.cli.checkpointing import LoggedRun
@@ -163,6 +163,12 @@ class Execution:
             raise
         except LimitReached:
             self._save_end()
+        except DataError:
+            # What comes behind malformed input in its file may be mended.
+            if self._logged is not None and self._settled():
+                with suppress(CqelsError):
+                    self._save()
+            raise
         finally:
             self._finish(self._run.statistics)
 

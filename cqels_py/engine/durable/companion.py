@@ -8,6 +8,9 @@ from pathlib import Path
 
 from cqels_py.state.named_values import NamedValues
 
+OF_FILE = "size or modification time of "
+"""Before the absolute path of a file, its name in an identity: it may differ once malformed input has been mended."""
+
 
 @dataclass(slots=True)
 class Companion:

@@ -10,6 +10,7 @@ from typing import Any
 
 from cqels_py.connections.location import Location
 from cqels_py.engine.durable.file_marks import FileMark
+from cqels_py.errors import Place as TextPlace
 from cqels_py.errors import UsageError
 from cqels_py.formats.marks import Mark
 from cqels_py.sources.partitions import position_behind
@@ -92,6 +93,20 @@ class FilesRead:
         # Logs of earlier versions do not have them.
         self.live = run.get("live", {})
         self.marks |= run.get("marks", {})
+
+    def stopped(self, place: TextPlace | None) -> dict[str, list[Any]]:
+        """The mark of the file that could not be read any further than this place, up to there: the rest may be mended."""
+        if place is None or place.source is None:
+            return {}
+        path = _path(place.source)
+        keys = [f"{iri} {name}" for iri, name, _ in self.last if name == str(path)]
+        mark = FileMark.before(path, place.line) if keys else None
+        return {} if mark is None else {key: list(mark) for key in keys}
+
+    def mended(self) -> list[str]:
+        """The files in which malformed input has ended a run, and that are as they were up to there."""
+        stopped = [(path, FileMark(*self.marks.get(f"{iri} {path}", FileMark(0, 0, "")))) for iri, path, _ in self.last]
+        return [path for path, mark in stopped if mark.is_before_line and mark.is_beginning_of(Path(path))]
 
     def end(self) -> None:
         """The run has come to the ends of its sources."""

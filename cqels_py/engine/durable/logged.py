@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
@@ -33,8 +33,9 @@ from cqels_py.checkpoints.objects import LocalStore
 from cqels_py.checkpoints.packed import Packing, unpack_elements
 from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.dataflow.static_data import StaticData
-from cqels_py.engine.durable.companion import Companion
+from cqels_py.engine.durable.companion import OF_FILE, Companion
 from cqels_py.engine.durable.durable_state import DurableState
+from cqels_py.engine.durable.files_read import FilesRead
 from cqels_py.engine.durable.inputs import Fed, Inputs
 from cqels_py.engine.durable.joining import Joining
 from cqels_py.engine.durable.records import BEFORE_RUN, HEAD, STEPS, Kind, elements_behind, with_plain, with_terms
@@ -44,7 +45,7 @@ from cqels_py.engine.durable.saved_state import COMPANION, HEADER, check_kind, c
 from cqels_py.engine.durable.unlogged import MOST_APART, Unlogged, comes_again, is_followed_by_files, pays
 from cqels_py.engine.query import Query
 from cqels_py.engine.rejects import Record, line_of
-from cqels_py.errors import DataError, UnsupportedQuery, UsageError
+from cqels_py.errors import CqelsError, DataError, UnsupportedQuery, UsageError
 from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.state.named_values import NamedValues
 
@@ -168,9 +169,12 @@ class LoggedInputs(Inputs):
             self.makes_again = False
             self._append(Kind.RAN, b"")
             self._state.files.end()
-        except DataError:
+        except DataError as error:
             # As far as an earlier process has come.
             self.makes_again = False
+            # Otherwise the file has to stay as it is.
+            with suppress(CqelsError):
+                self._stop_at(error)
             raise
         finally:
             self._in_run = False
@@ -178,6 +182,12 @@ class LoggedInputs(Inputs):
             self._left, self._passed = {}, {}
             self._engine._reports.known = {}
             dictionary.number_documents_after(max(before, dictionary.documents))
+
+    def _stop_at(self, error: DataError) -> None:
+        """Log how a file is up to the malformed input with which the run ends."""
+        if marks := self._state.files.stopped(error.place):
+            self._append(Kind.STOPPED, json.dumps(marks).encode())
+            self._state.files.marks |= marks
 
     def _leave_out(self, run: Mapping[str, Any]) -> None:
         """Leave elements of the files of a run out of the log, if they have more bytes than a snapshot would."""
@@ -537,7 +547,8 @@ class LoggedInputs(Inputs):
             return
         check_kind(self._folder, state)
         header = json.loads(str(state[HEADER]["json"]))
-        self._check_options(json.loads(header["options"]))
+        mended = FilesRead(**header["files"]).mended()
+        self._check_options(json.loads(header["options"]), {f"{OF_FILE}{path}" for path in mended})
         if rejects is not None:
             self._engine._rejects.begin(rejects, header.get("rejects", 0))
         if self._companion is not None:
@@ -586,9 +597,9 @@ class LoggedInputs(Inputs):
                 )
             log.remove(self._folder, number)
 
-    def _check_options(self, found: Mapping[str, object]) -> None:
+    def _check_options(self, found: Mapping[str, object], may_differ: Set[str]) -> None:
         mine = json.loads(self._options)
-        if differing := _differing(found, mine):
+        if differing := [name for name in _differing(found, mine) if name not in may_differ]:
             raise UsageError(
                 f"the checkpoint {self._folder} is another one's, which differs in: {', '.join(differing)}. Give the same, or name "
                 "another folder"

@@ -46,6 +46,7 @@ class Kind(IntEnum):
     REFUSED = 24
     UNLOGGED = 25
     PASSED = 26
+    STOPPED = 27
     ONCE = 32
     DECLARE = 33
     FED = 34

@@ -147,6 +147,8 @@ class Restoring:
                 durable.files.places |= found["places"]
                 for record in found["left_out"]:
                     engine._rejects.add(record)
+            case Kind.STOPPED:
+                durable.files.marks |= json.loads(bytes(content))
             case Kind.RAN:
                 durable.files.end()
             case Kind.UNLOGGED:

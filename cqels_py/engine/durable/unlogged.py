@@ -25,7 +25,7 @@ MOST_APART = 600.0
 
 _BESIDE: Final = (Kind.LEFT_OUT, Kind.REFUSED)
 """Kinds that decide about no step: they may stand anywhere."""
-_MADE_AGAIN: Final = (Kind.UNLOGGED, Kind.RUN, Kind.RAN, Kind.FINISH, Kind.PLACES, Kind.PASSED, *_BESIDE)
+_MADE_AGAIN: Final = (Kind.UNLOGGED, Kind.RUN, Kind.RAN, Kind.FINISH, Kind.PLACES, Kind.PASSED, Kind.STOPPED, *_BESIDE)
 """Kinds that come again when files are read again to their ends."""
 
 
