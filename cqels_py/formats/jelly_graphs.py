@@ -32,7 +32,7 @@ class JellySink(TextOutput):
 
     def __init__(self, file: IO[str] | IO[bytes], dictionary: Dictionary, template: Template) -> None:
         super().__init__(cast(IO[str], file))
-        self._frames = _Frames(_binary(file))
+        self._frames = JellyFrames(_binary(file))
         self._bytes = io.BytesIO()
         self._lines = GraphSink(io.TextIOWrapper(self._bytes, encoding="utf-8"), dictionary, "nquads", template)
 
@@ -68,7 +68,7 @@ def _graphs(quads: Iterator[Any]) -> Iterator[list[Any]]:
         yield graph
 
 
-class _Frames:
+class JellyFrames:
     """A stream of frames, which refer to the terms of those before them. `tables`: to these terms, as plain data."""
 
     STATE = ("tables",)
@@ -107,6 +107,11 @@ class _Frames:
             # Terms that are those of the statement before are left out.
             self._last = quad
             self._stream.repeated_terms[:] = self._terms_of(quad)
+
+    def begin(self) -> None:
+        """Write a frame that says how the others are written; otherwise the first one does."""
+        self._stream.enroll()
+        self._put(self._stream.flow.to_stream_frame(), self._file)
 
     def write(self, quads: list[Any]) -> None:
         """Write a frame with the quads."""

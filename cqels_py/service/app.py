@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from cqels_py.errors import CqelsError, UsageError
+from cqels_py.formats.jelly import require_pyjelly
 from cqels_py.service.accept import chosen
 from cqels_py.service.answers import answer_in
 from cqels_py.service.bodies import body_of, media_type, read_json, text_of
@@ -40,7 +41,8 @@ from cqels_py.service.one_shot import OneShot, answer_once, window_list, with_gr
 from cqels_py.service.openapi import openapi
 from cqels_py.service.pushing import Pushing
 from cqels_py.service.responses import json_response, problem_response
-from cqels_py.service.sending import EVENTS, LINES, ResultResponse, first_number, send_to_socket
+from cqels_py.service.result_forms import EVENTS, JELLY, LINES
+from cqels_py.service.sending import ResultResponse, first_number, send_to_socket
 from cqels_py.service.service import Service
 from cqels_py.service.sign_in import SIGN_IN
 
@@ -155,7 +157,11 @@ class Requests:
 
     async def get_results(self, request: Request) -> ASGIApp:
         query = self.service.query(request.path_params["name"])
-        kind = chosen(request.headers.get("accept", ""), (EVENTS, LINES))
+        makes_graphs = query.query is not None and query.query.form == "CONSTRUCT"
+        offered = (EVENTS, LINES, JELLY) if makes_graphs else (EVENTS, LINES)
+        kind = chosen(request.headers.get("accept", ""), offered)
+        if kind == JELLY:
+            require_pyjelly("results as Jelly")
         number = first_number(query, _whole(request.query_params.get("from")), request.headers.get("last-event-id"))
         if self.hub.count >= self.service.limits.subscribers:
             raise TooMany(f"there are {self.hub.count} subscribers already (--max-subscribers)")

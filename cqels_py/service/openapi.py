@@ -94,11 +94,12 @@ def openapi() -> dict[str, Any]:
                 "parameters": [_name()],
                 "get": _does(
                     "Results from now on, or from a number on.",
-                    _content("text/event-stream", "application/x-ndjson"),
+                    _content("text/event-stream", "application/x-ndjson", "application/x-jelly-rdf"),
                     "404",
                     "406",
                     "410",
                     "429",
+                    "501",
                     parameters=[
                         {"name": "from", "in": "query", "schema": _COUNT, "description": "0: the first that is kept."},
                         _header("Last-Event-ID", "The number of the last result that the reader has."),

@@ -1,10 +1,10 @@
-"""Results as server-sent events, lines of JSON, and messages of a WebSocket."""
+"""Results on their way to subscribers, over HTTP and as messages of a WebSocket."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from starlette.types import Receive, Scope, Send
@@ -13,9 +13,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from cqels_py.service.failures import Gone, TooMany
 from cqels_py.service.following import Cut, Hub
 from cqels_py.service.limits import Limits
+from cqels_py.service.result_forms import form_of
 from cqels_py.service.service import ServedQuery
 
-EVENTS, LINES = "text/event-stream", "application/x-ndjson"
 _BEHIND, _STOPPED = 4410, 1001
 
 
@@ -41,23 +41,27 @@ class ResultResponse:
                 await asyncio.gather(sending, gone, return_exceptions=True)
 
     async def _send(self, send: Send) -> None:
+        form = form_of(self._kind)
         headers = [
-            (b"content-type", f"{self._kind}; charset=utf-8".encode()),
+            (b"content-type", form.content_type.encode()),
             (b"cache-control", b"no-store"),
             (b"x-accel-buffering", b"no"),
             (b"x-cqels-query", self._query.name.encode()),
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        render = _events if self._kind == EVENTS else _lines
         # The first bytes, so that proxies and clients see at once that it has begun.
-        body, ends = (b":\n\n" if self._kind == EVENTS else b"\n"), False
+        body, ends = form.begin(), False
         following = self._hub.follow(self._query, self._number)
         while not ends:
             async with asyncio.timeout(self._limits.stalled):
                 await send({"type": "http.response.body", "body": body, "more_body": True})
             found = await anext(following)
-            ends = isinstance(found, Cut)
-            body = render(found)
+            if isinstance(found, Cut):
+                body, ends = form.end(found), True
+            elif form.takes_long and found[1]:
+                body = await asyncio.to_thread(form.results, *found)
+            else:
+                body = form.results(*found)
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
@@ -121,25 +125,6 @@ def first_number(query: ServedQuery, from_: str | None, last_event: str | None) 
             f"the results before number {store.first} are no longer kept: ask from={store.first}", first=store.first
         )
     return asked
-
-
-def _events(found: tuple[int, Sequence[bytes]] | Cut) -> bytes:
-    if isinstance(found, Cut):
-        return b"event: end\ndata: %b\n\n" % _told(found)
-    number, lines = found
-    if not lines:
-        return b":\n\n"
-    return b"".join([b"id: %d\ndata: %b\n\n" % (at, line) for at, line in enumerate(lines, number)])
-
-
-def _lines(found: tuple[int, Sequence[bytes]] | Cut) -> bytes:
-    if isinstance(found, Cut):
-        return b'{"end":%b}\n' % _told(found)
-    return b"\n".join(found[1]) + b"\n"
-
-
-def _told(cut: Cut) -> bytes:
-    return json.dumps({"last": cut.last, "reason": cut.reason}, ensure_ascii=False).encode()
 
 
 async def _until_gone(receive: Receive) -> None:

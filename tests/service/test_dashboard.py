@@ -234,3 +234,40 @@ def test_pages_need_the_token_and_requests_get_problems(address: str) -> None:
     assert (refused.status_code, refused.headers["Location"]) == (303, "/session")
     assert httpx.get(f"{address}/queries").status_code == 401
     assert httpx.get(f"{address}/_nicegui_ws/socket.io/", params={"EIO": 4, "transport": "polling"}).status_code == 401
+
+
+def test_a_stream_is_declared(browser: Any, address: str, client: httpx.Client) -> None:
+    with page_of(browser, address) as page:
+        page.get_by_role("link", name="New stream").click()
+        page.get_by_label("Name", exact=True).fill("declared")
+        page.get_by_label("IRI, by which queries name it").fill("no IRI")
+        page.get_by_role("button", name="Declare").click()
+        page.get_by_role("alert").get_by_text("iri is the absolute IRI").wait_for()
+        page.get_by_label("IRI, by which queries name it").fill(f"{EX}declared")
+        page.get_by_label("How late elements may be").fill("10s")
+        page.get_by_label("JSON-LD context for plain JSON").fill('{"@vocab": "http://ex.org/"')
+        page.get_by_role("button", name="Declare").click()
+        page.get_by_role("alert").get_by_text("line 1: no JSON").wait_for()
+        page.get_by_label("JSON-LD context for plain JSON").fill('{"@vocab": "http://ex.org/"}')
+        page.get_by_role("button", name="Declare").click()
+        page.get_by_role("heading", name="declared").wait_for()
+    found = client.get("/streams/declared").json()
+    assert (found["iri"], found["lateness"], found["context"]) == (
+        f"{EX}declared",
+        10_000_000,
+        {"@vocab": "http://ex.org/"},
+    )
+    assert client.delete("/streams/declared").status_code == 204
+
+
+def test_tables_fit_a_phone(browser: Any, address: str, client: httpx.Client) -> None:
+    client.put("/streams/a-stream-with-a-long-name", json={"iri": f"{EX}{'a/long/path/' * 5}stream"})
+    with page_of(browser, address) as page:
+        page.get_by_role("cell", name=f"{EX}a/long").wait_for()
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.get_by_role("cell", name=f"{EX}a/long").wait_for(state="hidden")
+        widths = page.evaluate(
+            "[...document.querySelectorAll('.q-table__middle')].map(each => [each.scrollWidth, each.clientWidth])"
+        )
+        assert len(widths) == 2 and all(content <= room for content, room in widths), widths
+    assert client.delete("/streams/a-stream-with-a-long-name").status_code == 204

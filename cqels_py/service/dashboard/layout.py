@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from nicegui import ui
@@ -14,6 +14,7 @@ WIDE_TEXT = "whitespace-pre font-mono text-sm overflow-x-auto w-full"
 COLORS = {"running": "positive", "paused": "warning", "failed": "negative", "stopped": "grey"}
 """Of the states of a query."""
 _NUMBERS = ("results", "rate", "memory", "elements", "late", "rejected", "number", "lag")
+_NOT_ON_PHONES = "cqels-wide"
 _BLUE = "#2364aa"
 _CSS = """
 .cqels-editor { border: 1px solid #8886; border-radius: 4px; min-height: 16rem; max-height: 70vh; overflow: hidden }
@@ -22,8 +23,16 @@ _CSS = """
 .cqels-window-word, .cqels-window-word * { color: #7a3e9d; font-weight: bold }
 .cqels-faulty-line { background: #d93a4a26 !important }
 .cqels-faulty { text-decoration: underline wavy #d93a4a; text-underline-offset: 3px }
+@media (max-width: 599px) {
+  .cqels-wide { display: none }
+  .q-table td.cqels-name { white-space: normal; overflow-wrap: anywhere }
+}
 .cqels-error { color: #b3202f }
-.body--dark .cqels-error { color: #ff8a94 }
+.body--dark @media (max-width: 599px) {
+  .cqels-wide { display: none }
+  .q-table td.cqels-name { white-space: normal; overflow-wrap: anywhere }
+}
+.cqels-error { color: #ff8a94 }
 .body--dark .cqels-window-word, .body--dark .cqels-window-word * { color: #d7a6f5 }
 .body--dark { --q-primary: #8ab8f0 !important; --q-negative: #ff8a94 !important }
 """
@@ -37,6 +46,7 @@ def frame(title: str) -> ui.column:
         ui.link("cqels", "/").classes("text-white text-lg no-underline font-bold")
         ui.space()
         ui.link("New query", "/ui/new").classes("text-white no-underline")
+        ui.link("New stream", "/ui/new-stream").classes("text-white no-underline")
     column = ui.column().classes("w-full max-w-screen-xl mx-auto p-2 gap-3").props('role="main"')
     with column:
         heading(title)
@@ -80,15 +90,23 @@ def seconds_text(seconds: float) -> str:
 
 
 def table(
-    names: Iterable[str], key: str, empty: str, headings: Mapping[str, str] | None = None, rows: int = 20
+    names: Iterable[str],
+    key: str,
+    empty: str,
+    headings: Mapping[str, str] | None = None,
+    rows: int = 20,
+    wide: Container[str] = (),
 ) -> ui.table:
-    """A table without rows yet; `empty` says what to do then. Cells are texts. `rows`: of a page."""
+    """A table without rows yet; `empty` says what to do then. Cells are texts. `rows`: of a page. `wide`: columns that a phone has
+    no room for.
+    """
     columns = [
         {
             "name": name,
             "label": name if headings is None else headings[name],
             "field": name,
             "align": "right" if name in _NUMBERS else "left",
+            **({"classes": _NOT_ON_PHONES, "headerClasses": _NOT_ON_PHONES} if name in wide else {}),
         }
         for name in names
     ]
@@ -100,7 +118,8 @@ def linked(found: ui.table, folder: str) -> None:
     """The names in a table are links to their pages in a folder."""
     found.add_slot(
         "body-cell-name",
-        f'<q-td :props="props"><a class="text-primary" :href="\'{folder}/\' + props.value">{{{{ props.value }}}}</a></q-td>',
+        '<q-td :props="props" class="cqels-name">'
+        f'<a class="text-primary" :href="\'{folder}/\' + props.value">{{{{ props.value }}}}</a></q-td>',
     )
 
 

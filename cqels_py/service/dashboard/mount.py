@@ -28,6 +28,7 @@ class Dashboard:
         pages = Pages(service)
         ui.page("/", title="cqels")(pages.overview)
         ui.page(f"{PAGES}/new", title="New query · cqels")(pages.new)
+        ui.page(f"{PAGES}/new-stream", title="New stream · cqels")(pages.new_stream)
         ui.page(f"{PAGES}/queries/{{name}}", title="Query · cqels")(pages.query)
         ui.page(f"{PAGES}/streams/{{name}}", title="Stream · cqels")(pages.stream)
         ui.run_with(self.app, title="cqels", dark=None, show_welcome_message=False)

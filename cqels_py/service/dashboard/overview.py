@@ -12,6 +12,8 @@ from cqels_py.service.service import Service
 
 _QUERIES = ("name", "state", "results", "rate", "memory", "streams")
 _STREAMS = ("name", "elements", "rate", "late", "rejected", "queries", "iri")
+_WIDE = ("memory", "streams", "late", "queries", "iri")
+"""Columns that a phone has no room for; the pages of queries and streams have them too."""
 
 
 class Overview:
@@ -20,10 +22,10 @@ class Overview:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._rates = Rates()
-        self._queries = table(_QUERIES, "name", "No query yet. Write one: New query.")
+        self._queries = table(_QUERIES, "name", "No query yet. Write one: New query.", wide=_WIDE)
         linked(self._queries, "/ui/queries")
         heading("Streams", 2)
-        self._streams = table(_STREAMS, "name", "No stream yet. Declare one: PUT /streams/NAME, or cqels serve --demo.")
+        self._streams = table(_STREAMS, "name", "No stream yet. Declare one: New stream.", wide=_WIDE)
         linked(self._streams, "/ui/streams")
 
     async def refresh(self) -> None:

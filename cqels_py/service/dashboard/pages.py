@@ -11,6 +11,7 @@ from cqels_py.service.dashboard.editor_page import editor_page
 from cqels_py.service.dashboard.layout import frame, not_there
 from cqels_py.service.dashboard.overview import Overview
 from cqels_py.service.dashboard.query_page import QueryPage
+from cqels_py.service.dashboard.stream_form import StreamForm
 from cqels_py.service.dashboard.stream_page import StreamPage
 from cqels_py.service.service import Service
 
@@ -51,6 +52,11 @@ class Pages:
             shown = StreamPage(self._service, stream)
             await shown.refresh()
             ui.timer(_SECOND, shown.refresh)
+
+    async def new_stream(self) -> None:
+        """A form for a new stream."""
+        with frame("New stream"):
+            StreamForm(self._service)
 
     async def new(self, query: str = "") -> None:
         """An editor for a new query, or for another text of one that is there."""
