@@ -20,7 +20,8 @@ class ResultBatch:
     unbound is 0. An ASK query has the one column "boolean". `tick` (n): the tick's number within the step that made the results;
     a batch has all of a tick's results or none. None: results of the same time are of the same tick. `number`: that of the first
     result among all of its query, from 1; 0 until it has one. `made`: that which receivers have made of these results, such as
-    lines, for others; None where no other query has the same results.
+    lines, for others; None where no other query has the same results. `others`: the receivers that get these results, too, when they
+    are delivered, with the numbers that the first one has for them.
     """
 
     variables: tuple[str, ...]
@@ -30,6 +31,7 @@ class ResultBatch:
     tick: npt.NDArray[np.int32] | None = None
     number: int = 0
     made: dict[Hashable, Any] | None = None
+    others: tuple[tuple[Any, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.time)

@@ -11,13 +11,24 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol, runtime_checkable
 
 from cqels_py.batches.elements import Ids
-from cqels_py.batches.results import ResultBatch
+from cqels_py.batches.results import ResultBatch, unnumbered
 from cqels_py.errors import RunError
 from cqels_py.sinks.protocol import Sink
 
 Subscriber = Callable[[ResultBatch], object]
+
+
+@runtime_checkable
+class EqualSink(Sink, Protocol):
+    """A sink that can get the results of an equal query when that one's are delivered, by whatever thread does it."""
+
+    def write_equal(self, batch: ResultBatch, number: int) -> None:
+        """Results that have other numbers here, from `number` on; they are flushed, too."""
+        ...
+
 
 MOST_OF_A_STEP = 1 << 11
 """The results of one query that are collected in a step; with more, they are delivered within it, to bound memory."""
@@ -41,6 +52,10 @@ class Delivery:
         self._batches: deque[ResultBatch] = deque()
         # `_added` is written by the thread in a step alone, `_delivered` by the delivering thread alone.
         self._added = self._delivered = 0
+        # The sink, if it is the only subscriber and gets results with those of equal queries.
+        self._equal: EqualSink | None = None
+        # The delivery with which its results are delivered that have not been; its own `_batches` are later ones.
+        self._with: Delivery | None = None
 
     def deliver(self, batch: ResultBatch) -> None:
         """Collect results of the current step, and number them."""
@@ -51,6 +66,20 @@ class Delivery:
         if self._added - self._delivered > MOST_OF_A_STEP:
             with self._pending.here():
                 self.hand_out(wait=False)
+
+    def takes_part(self, other: Delivery, results: int) -> int:
+        """Have results of the current step, which are equal to those of another query, delivered with these.
+
+        Returns the number of the first; 0 if they have to be collected here.
+        """
+        if self._equal is None or self.closed or self.failures:
+            return 0
+        if self._added != self._delivered and (self._batches or self._with is not other):
+            # Those before them are elsewhere.
+            return 0
+        self._with, number = other, self._added + 1
+        self._added += results
+        return number
 
     def fail(self, error: RunError) -> None:
         """The query has lost its state in the middle of the current step."""
@@ -63,7 +92,16 @@ class Delivery:
 
     def undelivered(self) -> list[ResultBatch]:
         """Results that nobody has got yet."""
-        return list(self._batches)
+        return [*self._taking_part(), *self._batches]
+
+    def _taking_part(self) -> Iterator[ResultBatch]:
+        """The results that are delivered with those of another query."""
+        for batch in () if self._with is None else list(self._with._batches):
+            for delivery, number in batch.others:
+                if delivery is self:
+                    own = unnumbered(batch)
+                    own.number = number
+                    yield own
 
     def resume(self, count: int) -> None:
         """So many results have been delivered earlier, by another process."""
@@ -78,13 +116,15 @@ class Delivery:
         self.subscribers = (*self.subscribers, subscriber)
         if sink is not None:
             self._sinks = (*self._sinks, sink)
+        only = len(self.subscribers) == 1 and isinstance(sink, EqualSink)
+        self._equal = sink if only and isinstance(sink, EqualSink) else None
 
     def settle(self) -> bool:
         """Have the sinks all results? Those that get on are waited for; results wait for one that fails, see `BackloggedSink`."""
         if not self._sinks:
             return True
         settled = [getattr(sink, "settle", None) for sink in self._sinks]
-        return not self._batches and all(each() for each in settled if each is not None)
+        return self._added == self._delivered and all(each() for each in settled if each is not None)
 
     @property
     def is_full(self) -> bool:
@@ -130,6 +170,9 @@ class Delivery:
     def hand_out(self, *, wait: bool) -> None:
         """Deliver the collected results. If another thread is delivering, `wait` for it, or leave them to it."""
         batches = self._batches
+        if self._with is not None and (wait or batches) and self._with is not self:
+            # They come before those here.
+            self._with.hand_out(wait=True)
         # Check again after releasing the lock: another thread may have added results while it was held.
         while batches and self.lock.acquire(blocking=wait):
             try:
@@ -137,6 +180,8 @@ class Delivery:
                 while batches:
                     # It stays in `live_ids` until all subscribers have it.
                     self._give(batches[0])
+                    for other, number in batches[0].others:
+                        other._take_part(batches[0], number)
                     self._delivered += len(batches.popleft().time)
                 if self._sinks:
                     self._flush()
@@ -154,6 +199,16 @@ class Delivery:
                 except BaseException as error:
                     # Also KeyboardInterrupt and SystemExit: the delivery is completed first.
                     failures[subscriber] = error
+
+    def _take_part(self, batch: ResultBatch, number: int) -> None:
+        """Give the sink results with those of another query."""
+        sink = self._equal
+        if sink is not None and not self.closed:
+            try:
+                sink.write_equal(batch, number)
+            except BaseException as error:
+                self.failures[sink.write] = error
+        self._delivered += len(batch.time)
 
     def _flush(self) -> None:
         for sink in self._sinks:

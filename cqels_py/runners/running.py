@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,6 +31,13 @@ class ResultReceiver(Protocol):
 
     def deliver(self, batch: ResultBatch) -> None:
         """Results of the current step, in order."""
+        ...
+
+    def takes_part(self, other: Any, results: int) -> int:
+        """May so many results of the current step be delivered with the equal ones of another receiver (`ResultBatch.others`)?
+
+        Returns the number of the first; 0: no, they have to be given here.
+        """
         ...
 
     def fail(self, error: RunError) -> None:
@@ -176,16 +183,30 @@ class RunningQuery:
                 if self.feed is not None:
                     self.feed.take(batch, view, element_tick)
                 if followers:
-                    batch.made = {}
+                    count += self._deliver_to(followers, batch)
                 if not self._detached:
                     count += self.deliver(batch)
-                for each in followers:
-                    if not each.is_detached:
-                        count += each.deliver(unnumbered(batch))
                 if self._detached and not followers:
                     break
         except MemoryError as error:
             self.run_out_of_memory(error)
+        return count
+
+    def _deliver_to(self, followers: Sequence[RunningQuery], batch: ResultBatch) -> int:
+        """Results of the current step, before this query gets them, for those that follow it; returns how many."""
+        rows, count, others = len(batch.time), 0, []
+        batch.made = {}
+        for each in followers:
+            if each._detached:
+                continue
+            number = 0 if self._detached else each._receiver.takes_part(self._receiver, rows)
+            if number:
+                others.append((each._receiver, number))
+                each.dataflow.results.rows_out += rows
+                count += rows
+            else:
+                count += each.deliver(unnumbered(batch))
+        batch.others = tuple(others)
         return count
 
     def deliver(self, results: ResultBatch) -> int:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from cqels_py.batches.results import ResultBatch, last_rows
+from cqels_py.batches.results import ResultBatch, last_rows, unnumbered
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine.backlog import BackloggedSink
 from cqels_py.engine.url_sinks import close_sink
@@ -34,7 +34,22 @@ class ResultSink:
 
     def write(self, batch: ResultBatch) -> None:
         self._store_results(batch)
-        self._each(lambda sink: sink.write(batch))
+        if self._others:
+            self._each(lambda sink: sink.write(batch))
+
+    def write_equal(self, batch: ResultBatch, number: int) -> None:
+        """The results of an equal query, which have these numbers here, from `number` on."""
+        first = number + self._base
+        try:
+            if not self._others and self._store.append(first, self._lines.of(batch, first)):
+                return
+        except StorageError as error:
+            _LOG.error("%s", error)
+            return
+        own = unnumbered(batch)
+        own.number = number
+        self.write(own)
+        self.flush()
 
     def close(self) -> None:
         """Nothing more is written."""
@@ -79,7 +94,8 @@ class ResultSink:
         except StorageError as error:
             if not told:
                 _LOG.error("%s", error)
-        self._each(lambda sink: sink.flush())
+        if self._others:
+            self._each(lambda sink: sink.flush())
 
     def commit(self) -> None:
         with suppress(StorageError):

@@ -90,6 +90,21 @@ class ResultStore:
         with self._lock:
             self._added += lines
 
+    def append(self, number: int, lines: Sequence[bytes]) -> bool:
+        """Add results that can be read at once, if the first of them, which has this number, is the next one. StorageError as of
+        `flush`."""
+        with self._lock:
+            if self._added or number != self.last + 1:
+                return False
+            self._remember(lines)
+            self.last += len(lines)
+        if self._listeners:
+            self.wake()
+        if self.failing or self._is_due():
+            with self._lock:
+                self._write_all()
+        return True
+
     def flush(self) -> None:
         """The results that were added can be read. They are written where there are many: StorageError: by a later call."""
         if self._added:
@@ -164,11 +179,12 @@ class ResultStore:
 
     def _is_due(self) -> bool:
         """Are there enough results for a file? Limits of bytes and of age count those that are in files."""
-        keep, most = self.keep, _WRITTEN_TOGETHER
-        if keep.bytes is not None:
-            most = min(most, keep.bytes // _FILES // _WRITES)
-        old = keep.age is not None and time.time() - self._written_at >= keep.age / _FILES / _WRITES
-        return old or self._unwritten_bytes >= most
+        keep = self.keep
+        if self._unwritten_bytes >= _WRITTEN_TOGETHER:
+            return True
+        if keep.bytes is not None and self._unwritten_bytes >= keep.bytes // _FILES // _WRITES:
+            return True
+        return keep.age is not None and time.time() - self._written_at >= keep.age / _FILES / _WRITES
 
     def _write_all(self) -> None:
         self._written_at = time.time()

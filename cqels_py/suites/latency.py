@@ -110,6 +110,9 @@ class _Target:
     def deliver(self, batch: ResultBatch) -> None:
         self._sink.write(batch)
 
+    def takes_part(self, other: object, results: int) -> int:
+        return 0
+
     def fail(self, error: RunError) -> None:
         raise error
 

@@ -133,3 +133,57 @@ def test_results_that_were_read_come_again_with_their_numbers_after_a_kill(tmp_p
     assert {name: len(each) for name, each in found.items()} == {name: len(each) for name, each in expected.items()}
     for each in (service, again):
         each.close()
+
+
+def _results_of(service: Service) -> dict[str, list[bytes]]:
+    return {name: list(query.store.read(1, 10_000)) for name, query in service.queries.items()}
+
+
+def test_equal_queries_keep_their_own_numbers_whoever_leaves_and_after_a_kill(tmp_path: Path) -> None:
+    service, number = Service(tmp_path / "data"), 0
+    service.put_stream("readings", StreamDefinition.of({"iri": READINGS}))
+    count = f"SELECT (COUNT(*) AS ?n) {{ STREAM <{READINGS}> [COUNT 30] {{ ?s <{EX}t> ?t }} }}"
+    graph = f"CONSTRUCT {{ ?s <{EX}hot> ?t . %s <{EX}of> ?s }} {{ STREAM <{READINGS}> [COUNT 9] {{ ?s <{EX}t> ?t }} }}"
+    texts = {"hot": HOT, "count": count, "graph": graph % "?s", "blank": graph % "_:x"}
+
+    def push() -> None:
+        nonlocal number
+        body = b"".join(reading(f"s{each}", 20 + each % 40) for each in range(number, number + 50))
+        service.push([Pushed.of(service.stream("readings"), body, "nt", None)])
+        number += 50
+
+    for copy in range(3):
+        for name, text in texts.items():
+            service.put_query(f"{name}{copy}", QueryDefinition(text))
+    push()
+    # It has a result more than the others.
+    service.put_query("other", QueryDefinition(HOT.replace("30", "31")))
+    service.put_query("other", QueryDefinition(HOT))
+    push()
+    for name in texts:
+        leaving = service.registered(f"{name}0")
+        assert service.engine._queries[leaving].followers
+        service.delete_query(f"{name}0")
+    service.engine.checkpoint()
+    push()
+    assert service.registered("hot2").delivery._with is service.registered("hot1").delivery
+    also: list[int] = []
+    service.registered("hot2").subscribe(lambda result: also.append(result.number))
+    push()
+    found = _results_of(service)
+    hot = [each for each in range(number) if 20 + each % 40 > 30]
+    assert [len(found[name]) for name in ("hot1", "hot2", "other")] == [len(hot), len(hot), sum(e >= 50 for e in hot)]
+    assert all(b"s%d" % each in line for each, line in zip(hot, found["hot2"], strict=True))
+    assert also == list(range(also[0], len(hot) + 1)) and len(also) == sum(each >= 150 for each in hot)
+    for name in texts:
+        # The first count, 0, comes with the time of each.
+        first, second = ([line.split(b",", 2)[::2] for line in found[f"{name}{copy}"]] for copy in (1, 2))
+        assert first == second and len(first) > 30
+        for at, line in enumerate(found[f"{name}1"], 1):
+            assert line.startswith(b'{"number":%d,' % at)
+            assert (b"_:r%d" % at in line) == (name == "blank"), line
+    shutil.copytree(tmp_path / "data", tmp_path / "killed")
+    again = Service(tmp_path / "killed")
+    assert _results_of(again) == found
+    for each in (service, again):
+        each.close()

@@ -103,6 +103,9 @@ class Rendered:
         numbers = pa.array([f"{self._part}x{n}" for n in range(first, self.delivered)], pa.large_string())
         self._rows.extend(triple_rows(batch, self._dictionary, self._template, numbers))
 
+    def takes_part(self, other: object, results: int) -> int:
+        return 0
+
     def fail(self, error: RunError) -> None:
         raise error
 
@@ -169,6 +172,9 @@ class Handover:
 
     def deliver(self, batch: ResultBatch) -> None:
         raise AssertionError("a stage that another one follows has no results")
+
+    def takes_part(self, other: object, results: int) -> int:
+        return 0
 
     def fail(self, error: RunError) -> None:
         raise error
