@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -155,7 +155,10 @@ class Backfill:
         self._check()
         if isinstance(self._sources, str):
             streams = self._beside.streams
-            self._batches = iter(_read_by(streams, self._engine._inputs.logged(streams)))
+            plan = self._beside.query.plan
+            asked = [number for iri, number in zip(plan.streams, streams, strict=True) if iri in plan.graph_streams]
+            batches = _read_by(streams, self._engine._inputs.logged(streams))
+            self._batches = _with_graphs(asked, batches) if asked else batches
         else:
             self._batches = iter(self._merged(self._sources))
         self._beside.begin()
@@ -197,11 +200,6 @@ class Backfill:
             registry.check_backfill(query, self._sources)
         elif self._sources != LOG:
             raise UsageError(f'backfill is a mapping of sources by stream, or "{LOG}", not {self._sources!r}')
-        elif query.plan.graph_streams:
-            raise UsageError(
-                f'backfill="{LOG}": the query asks for graphs of elements, which the log has only if another query did; name '
-                "sources"
-            )
 
     def _merged(self, sources: Mapping[str, StreamSource]) -> TimeMerge:
         engine, plan = self._engine, self._beside.query.plan
@@ -298,3 +296,17 @@ def _read_by(streams: tuple[int, ...], batches: Iterable[ElementBatch]) -> Itera
         mine = np.flatnonzero(np.isin(batch.stream, streams))
         if len(mine):
             yield take_elements(batch, mine)
+
+
+def _with_graphs(streams: Sequence[int], batches: Iterable[ElementBatch]) -> Iterator[ElementBatch]:
+    """The elements, of which those of these streams are in graphs. UsageError for one without the name of its graph: that is in the
+    log only if a query asked for it.
+    """
+    for batch in batches:
+        asked = np.repeat(np.isin(batch.stream, streams), np.diff(batch.first))
+        if asked.any() and (batch.graph is None or not batch.graph[asked].all()):
+            raise UsageError(
+                f'backfill="{LOG}": the query asks for the graphs of elements, and the log has some without: those that are in '
+                "none, or came when no query asked for graphs; name sources"
+            )
+        yield batch

@@ -285,9 +285,38 @@ def test_without_a_log_there_are_no_elements_of_before(tmp_path: Path) -> None:
         register(engine, QUERIES[0], backfill="log")
     with pytest.raises(UsageError, match="backfill is a mapping of sources by stream"):
         register(engine, QUERIES[0], backfill="history")
+
+
+GRAPHS = "SELECT ?g ?s { STREAM :a [RANGE 8us] { GRAPH ?g { ?s :p ?o } } }"
+
+
+def push_in_graphs(engine: Engine, times: range) -> None:
+    for time in times:
+        engine.push(A, [(f"<{EX}x>", f"<{EX}p>", f'"{time}"')], time=time, graph=f"<{EX}g{time % 3}>")
+
+
+def test_graphs_that_the_log_has_are_those_of_before(tmp_path: Path) -> None:
     engine = Engine(checkpoint=tmp_path)
-    graphs = "SELECT ?g { STREAM :a [RANGE 8us] { GRAPH ?g { ?s :p ?o } } }"
-    with pytest.raises(UsageError, match="the query asks for graphs of elements"):
-        register(engine, graphs, backfill="log")
-    assert engine.queries == ()
+    there = register(engine, GRAPHS, name="there")
+    push_in_graphs(engine, range(1, 20))
+    later = register(engine, GRAPHS, name="later", backfill="log")
+    assert sorted(rows(later)) == sorted(found := rows(there))
+    assert len({row[2] for row in found}) > 2
+    engine.close()
+    engine = Engine(checkpoint=tmp_path)
+    there, later = register(engine, GRAPHS, name="there"), register(engine, GRAPHS, name="later", backfill="log")
+    rows(there), rows(later)
+    push_in_graphs(engine, range(20, 30))
+    assert sorted(rows(later)) == sorted(found := rows(there))
+    assert found
+    engine.close()
+
+
+def test_elements_without_their_graphs_are_refused(tmp_path: Path) -> None:
+    engine = Engine(checkpoint=tmp_path)
+    register(engine, QUERIES[0], name="there")
+    push_in_graphs(engine, range(1, 5))
+    with pytest.raises(UsageError, match="asks for the graphs of elements, and the log has some without"):
+        register(engine, GRAPHS, name="later", backfill="log")
+    assert len(engine.queries) == 1
     engine.close()
