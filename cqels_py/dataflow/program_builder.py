@@ -342,9 +342,10 @@ def replace_terms(encode: ArrayTable, terms: Dictionary) -> None:
 
 def result_batch(results: DeltaRecord, changes: DeltaRecord, output: Changes) -> ResultBatch:
     """The results that `add_report` has made of the answer's changes, of which there are some."""
-    tick, sign, columns = results.taken(len(results), len(changes))
-    time, *others = columns
-    return ResultBatch(output.variables, time, sign, tuple(others), tick)
+    tick, sign, made = results.taken(len(results), len(changes))
+    # Taken by number: an array that is iterated raises an IndexError at its end, which takes longer than the rest.
+    columns = tuple([made[row] for row in range(1, results.width)])
+    return ResultBatch(output.variables, made[0], sign, columns, tick)
 
 
 def has_entries(root: DeltaSource) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,10 @@ from cqels_py.operators.s2r.window import SlidingWindow
 
 MOST_ROWS, MOST_MATCHES = 128, 64
 """Of the changes of one source in a step, and of matches of triples with patterns. With more, the calls go on."""
+_FEW_ROWS = 8
+"""So many are copied by views that are kept: most steps of single elements make fewer."""
+_Rows: TypeAlias = tuple[npt.NDArray[np.int32], npt.NDArray[np.int8], Ids]
+"""Ticks, signs and columns."""
 
 
 def view_of(array: npt.NDArray[Any]) -> memoryview:
@@ -48,14 +52,23 @@ class DeltaRecord:
         self._columns = np.empty(width * MOST_ROWS, np.int64)
         self.table = ArrayTable(self._tick, self._sign, self._columns, count)
         self.address = self.table.address
+        self._few: dict[tuple[int, int], _Rows] = {}
 
     def __len__(self) -> int:
         return self._count[0]
 
-    def taken(self, count: int, apart: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8], Ids]:
+    def taken(self, count: int, apart: int) -> _Rows:
         """Ticks, signs and columns (width, n) of the first n = `count` rows, copied. Columns begin so many places `apart`."""
-        columns = self._columns[: self.width * apart].reshape(self.width, apart)[:, :count].copy()
-        return self._tick[:count].copy(), self._sign[:count].copy(), columns
+        tick, sign, columns = self._few.get((count, apart)) or self._first(count, apart)
+        return tick.copy(), sign.copy(), columns.copy()
+
+    def _first(self, count: int, apart: int) -> _Rows:
+        """What `taken` copies."""
+        columns = self._columns[: self.width * apart].reshape(self.width, apart)[:, :count]
+        found = self._tick[:count], self._sign[:count], columns
+        if apart <= _FEW_ROWS:
+            self._few[count, apart] = found
+        return found
 
     def deltas(self) -> tuple[Delta, ...]:
         """The delta as those of a step."""

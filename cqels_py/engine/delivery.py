@@ -262,7 +262,8 @@ class PendingDeliveries:
 
     def deliver(self, deliveries: Sequence[Delivery]) -> list[BaseException]:
         """Deliver the results; returns the exceptions of subscribers."""
-        thread, failures = threading.get_ident(), list[BaseException]()
+        thread = threading.get_ident()
+        failures: list[BaseException] = []
         # Not `with self.here()`: a context manager is a noticeable part of the time of a single element.
         self.threads.add(thread)
         try:

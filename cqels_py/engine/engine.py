@@ -48,6 +48,7 @@ from cqels_py.engine.rejects import Rejects, RejectsFile, refused_result
 from cqels_py.engine.reports import EngineReports, report_for
 from cqels_py.engine.result import Result
 from cqels_py.engine.services import TIMEOUT
+from cqels_py.engine.single_push import SinglePush
 from cqels_py.engine.source_run import RunOptions, SourceRun
 from cqels_py.engine.static_refresh import StaticRefresh
 from cqels_py.engine.steps import Steps
@@ -232,6 +233,7 @@ class Engine:
         self._known: WeakSet[Query] = WeakSet()
         self.dictionary.hold(self._undelivered)
         self._pushed: list[PushedElement] = []
+        self._singles: dict[str, SinglePush] = {}
         self.watched: LastElements | None = None
         """Gets the elements of documents and feeds, for people who look at them."""
         self._pushing = PushingThread()
@@ -485,7 +487,12 @@ class Engine:
         with self._lock:
             self._registry.add(query, running)
             self._known.add(query)
-            self._runner.queries = self._registry.running()
+            self._queries_changed()
+
+    def _queries_changed(self) -> None:
+        self._runner.queries = self._registry.running()
+        # Those of former queries would keep their states.
+        self._singles.clear()
 
     @in_turn
     def connect(self, query: Query, stream: str) -> None:
@@ -505,7 +512,7 @@ class Engine:
         with self._lock:
             self._registry.connect(query, stream)
             self._inputs.connected(query, stream)
-            self._runner.queries = self._registry.running()
+            self._queries_changed()
 
     def update_static(
         self,
@@ -601,7 +608,7 @@ class Engine:
                 query.close()
                 self._refresh.forget(query)
                 self._registry.remove(query)
-                self._runner.queries = self._registry.running()
+                self._queries_changed()
 
     @in_turn
     def declare(self, stream: str, *, lateness: Duration = 0, clock: str | None = None) -> None:
@@ -656,6 +663,10 @@ class Engine:
         until the current delivery is complete. KeyboardInterrupt, and exceptions of subscribers, are raised when the step is
         complete and its results have been delivered; the engine remains usable.
         """
+        if graph is None and type(stream) is str:
+            single = self._singles.get(stream)
+            if single is not None and single.push(triples, time):
+                return
         if self._unread.passes_over(str(stream), self._registry.streams.numbers):
             self._steps.check_open()
             return
@@ -1086,12 +1097,15 @@ class Engine:
 
     # --- processing -----------------------------------------------------------------------------------------------
 
-    def _evaluate(self) -> list[DataError]:
-        """Process the elements that were pushed; returns the errors of those that are left out. The caller holds `_turn`."""
+    def _evaluate(self, *, as_one: bool = True) -> list[DataError]:
+        """Process the elements that were pushed; returns the errors of those that are left out. The caller holds `_turn`.
+
+        `as_one`: a single one as one call, if that is possible.
+        """
         count = len(self._pushed)
         if not count:
             return []
-        if count == 1 and self._pushed_one(self._pushed[0]):
+        if as_one and count == 1 and self._pushed_one(self._pushed[0]):
             return []
         pushed = self._pushed[:count]
         batch, wrong = elements_of_pushed(pushed, self.dictionary, self._elements + 1)
@@ -1115,6 +1129,9 @@ class Engine:
         if not self._process_one(pushed.stream, pushed.time, pushed.texts):
             return False
         self._pushed.clear()
+        if self._batch is None and (single := self._runner.single(pushed.stream)) is not None:
+            # The next one takes the short way.
+            self._singles[pushed.iri] = SinglePush(self, pushed.iri, single)
         return True
 
     @undisturbed

@@ -250,9 +250,13 @@ class Query:
         call = self._checked(callback, "a ResultBatch" if ids else "an Arrow table", on_error)
         shape = None if ids else self._typed.shape(schema, time_column, sign_column)
 
-        # Two subscriptions of one function are different ones.
+        if shape is None:
+            # Two subscriptions of one function are different ones: each has a function of its own that calls it.
+            self._add(call, self._waiting.batches(), call)
+            return
+
         def each(batch: ResultBatch) -> None:
-            call(batch if shape is None else self._typed.table([batch], shape))
+            call(self._typed.table([batch], shape))
 
         self._add(each, self._waiting.batches(), each)
 

@@ -11,7 +11,7 @@ from cqels_py.errors import CqelsError, RunError
 class Steps:
     """Inside of `with steps:` the state of all queries changes, and no other thread sees it. An error there ends the engine.
 
-    The `lock` is the state's, which a step holds.
+    The `lock` is the state's, which a step holds. (`SinglePush` does the same without the calls of a context manager.)
     """
 
     def __init__(self, lock: threading.RLock) -> None:
@@ -30,8 +30,11 @@ class Steps:
     ) -> None:
         self.busy = False
         self._lock.release()
-        if error is None:
-            return
+        if error is not None:
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """A step has raised an error: the engine ends. RunError instead of a MemoryError."""
         self.ended = RunError(f"the engine has failed ({type(error).__name__}: {error}): make a new one")
         if isinstance(error, MemoryError):
             raise self.ended from error

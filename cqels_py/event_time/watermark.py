@@ -44,6 +44,8 @@ class Watermark:
         """Is an element of this time complete at once, as none before it is later?"""
         if self._lateness or time < self._greatest:
             return False
+        if self.frontier is None and self.clock is None:
+            return True
         limit = self._limit()
         return limit is None or time <= limit
 

@@ -33,7 +33,6 @@ _IRI = rb"<https?://[A-Za-z0-9._~:/?#@&+,;=-]+>"
 _LITERAL = rb'"[A-Za-z0-9 .:+-]*"(?:\^\^<http://www\.w3\.org/2001/XMLSchema#[A-Za-z]+>)?'
 _TRIPLE = rb"%b\n%b\n(?:%b|%b)" % (_IRI, _IRI, _IRI, _LITERAL)
 _PLAIN = re.compile(rb"%b(?:\n%b)*" % (_TRIPLE, _TRIPLE)).fullmatch
-_THREE_TEXTS = [str, str, str]
 _NO_TRIPLE = "a triple is (subject, predicate, object), and triples are a list of such: not {!r}"
 
 
@@ -48,13 +47,12 @@ def triple_texts(triples: Iterable[Any]) -> list[bytes]:
         if len(triple) != 3:
             raise UsageError(_NO_TRIPLE.format(triple))
         try:
-            if [*map(type, triple)] == _THREE_TEXTS and all(triple):
-                if triple[0][0] not in "<_" or triple[1][0] != "<":
-                    triple = (node_text(triple[0]), node_text(triple[1]), triple[2])
-                texts += map(str.encode, triple)
-            else:
+            subject, predicate, object_ = triple
+            if not (type(subject) is type(predicate) is type(object_) is str and subject and predicate and object_):
                 subject, predicate, object_ = map(_text, triple)
-                texts += [node_text(subject).encode(), node_text(predicate).encode(), object_.encode()]
+            if subject[0] not in "<_" or predicate[0] != "<":
+                subject, predicate = node_text(subject), node_text(predicate)
+            texts += (subject.encode(), predicate.encode(), object_.encode())
         except UnicodeEncodeError as error:
             text = error.object
             raise DataError(f"{text!a} is not a term: it contains half a character (a lone surrogate)") from None

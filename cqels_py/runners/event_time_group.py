@@ -19,6 +19,7 @@ from cqels_py.event_time.watermark import AFTER_ALL, Watermark
 from cqels_py.event_time.windows import Bounds
 from cqels_py.runners.early import EarlyElements
 from cqels_py.runners.running import QueriesOnScans, RunningQuery
+from cqels_py.runners.single_elements import SingleElements, TakesSingles
 from cqels_py.runners.spans import Spans
 from cqels_py.runners.statistics import Counters
 from cqels_py.runners.step_waiting import WaitingElements
@@ -225,18 +226,11 @@ class EventTimeGroup:
         else:
             self._process(processed)
 
-    def push_one(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> bool:
-        """Take in an element as one call; see `QueriesOnScans.push_one`. False: nothing has happened, and it has to be admitted."""
-        if self._alone is None or self._early or not self._watermark.is_complete_at(time):
-            return False
-        results = self._alone.push_one(stream, time, texts, scope)
-        if results is None:
-            return False
-        self._pool.close()
-        self._watermark.move_to(time)
-        self._counters.move_to(time)
-        self._counters.results += results
-        return True
+    def single_elements(self, runner: TakesSingles, stream: int) -> SingleElements | None:
+        """The short way of a stream's elements, where all queries are on the same scans; else None."""
+        if self._alone is None:
+            return None
+        return SingleElements(stream, self._alone, self._early, self._watermark, self._pool, runner)
 
     @property
     def may_wait(self) -> bool:

@@ -20,6 +20,7 @@ from cqels_py.runners.event_time_group import EventTimeGroup, Key, groups_of
 from cqels_py.runners.joining import AHEAD, LATE, Joining
 from cqels_py.runners.protocol import Runner
 from cqels_py.runners.running import BEFORE_ALL, RunningQuery
+from cqels_py.runners.single_elements import SingleElements
 from cqels_py.runners.statistics import Counters
 from cqels_py.state.arrays import keep_freed_memory
 from cqels_py.state.named_values import NamedValues, restore, values_of
@@ -80,6 +81,7 @@ class LocalRunner(Runner):
         self._may_wait = waiting
         self._groups: list[EventTimeGroup] = []
         self._reading = _GroupsByStream(())
+        self._singles: dict[int, SingleElements] = {}
         self._some_wait = False
         self._restored: list[NamedValues] = []
         self._advanced: int | None = None
@@ -104,6 +106,7 @@ class LocalRunner(Runner):
         self.process_waiting()
         # New lists: the runner may be iterating over the old ones.
         former, self._queries = self._queries, queries
+        self._end_singles()
         if queries and queries[:-1] == former and self._added(queries[-1]):
             return
         there = {group.key: group for group in self._groups}
@@ -212,22 +215,45 @@ class LocalRunner(Runner):
 
         False: nothing has happened, and it has to be encoded and pushed.
         """
-        if self.joining is not None:
-            return False
+        single = self.single(stream)
+        return single is not None and single.take(time, texts, scope)
+
+    def single(self, stream: int) -> SingleElements | None:
+        """The short way of a stream's elements, while it `stands`; None if there is none, or not yet."""
+        single = self._singles.get(stream)
+        if single is not None:
+            return single
         groups = self._reading.of(stream)
-        if len(groups) != 1 or (self._guard is not None and not self._guard.moves_to(stream, time)):
-            return False
-        if not groups[0][0].push_one(stream, time, texts, scope):
-            return False
-        self.counters.elements += 1
-        self.counters.triples += len(texts) // 3
-        self._end_push()
-        return True
+        if (
+            self.joining is not None
+            or len(groups) != 1
+            or (single := groups[0][0].single_elements(self, stream)) is None
+        ):
+            return None
+        self._singles[stream] = single
+        return single
+
+    def _end_singles(self) -> None:
+        """Queries come or go: elements take the short way no more, until it has been made anew."""
+        for single in self._singles.values():
+            single.stands = False
+        self._singles.clear()
+
+    @property
+    def guard(self) -> AheadGuard | None:
+        """That which drops elements that are too far ahead of those before them."""
+        return self._guard
+
+    def end_single(self) -> None:
+        """An element has been taken in: terms that nothing refers to may be released."""
+        if self.max_state is not None or len(self._dictionary) >= self._collect_at:
+            self._end_push()
 
     def begin_backfill(self, query: RunningQuery, guard: Guard | None) -> Joining:
         """A query that is to be added, and is given elements of before, but those that `guard` drops, while the others go on."""
         assert self.joining is None, "one query at a time is given elements of before"
         self.process_waiting()
+        self._end_singles()
         streams = frozenset(query.streams)
         key = streams, self._follow([query])
         there = next((each for each in self._groups if each.key == key and each.has_begun), None)
@@ -256,6 +282,7 @@ class LocalRunner(Runner):
         self.process_waiting()
         joining.catch_up()
         self._groups = joining.joined(self._groups)
+        self._end_singles()
         self.joining = None
 
     def give_up_backfill(self) -> None:

@@ -1,0 +1,67 @@
+"""The short way of a pushed element: one compiled call, and the delivery of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cqels_py.errors import DataError
+from cqels_py.formats.times import LIKELY_FROM, LIKELY_TO
+from cqels_py.formats.triples import triple_texts
+from cqels_py.interrupts import undisturbed
+from cqels_py.runners.single_elements import SingleElements
+
+if TYPE_CHECKING:
+    from cqels_py.engine.engine import Engine
+
+
+class SinglePush:
+    """Pushes single elements of one stream, which `single` takes in, to an engine without a checkpoint and without a batch size.
+
+    Of all that `Engine.push` does it looks only at what may be otherwise at each element. It is one function, as calls of further
+    ones would be most of its time.
+    """
+
+    def __init__(self, engine: Engine, stream: str, single: SingleElements) -> None:
+        self._engine, self._stream, self._single, self._take = engine, stream, single, single.take
+        self._turn, self._lock, self._steps = engine._turn, engine._lock, engine._steps
+        self._pending, self._reports = engine._pending, engine._reports
+
+    @undisturbed
+    def push(self, triples: Any, time: Any) -> bool:
+        """Take in an element, and deliver its results; see `Engine.push`. False: nothing has happened, as it, or the engine, needs a
+        closer look.
+        """
+        if type(time) is not int or type(triples) is not list or not LIKELY_FROM <= time < LIKELY_TO:
+            return False
+        try:
+            texts = triple_texts(triples)
+        except DataError:
+            return False
+        engine, steps, pending = self._engine, self._steps, self._pending
+        if pending.threads or engine._clocks.unseen:
+            return False
+        wrong: Sequence[DataError] = ()
+        with self._turn:
+            if engine._pushed or engine._overfull or steps.busy or steps.ended is not None or not self._single.stands:
+                return False
+            scope = engine._elements + 1
+            self._lock.acquire()
+            steps.busy = True
+            try:
+                taken = self._take(time, texts, scope)
+            except BaseException as error:
+                steps.fail(error)
+                raise
+            finally:
+                steps.busy = False
+                self._lock.release()
+            if taken:
+                engine._elements = scope
+            else:
+                engine._append(self._stream, texts, time, None)
+                wrong = engine._evaluate(as_one=False)
+            deliveries = pending.take()
+        if deliveries or wrong or self._reports.due or pending.failed:
+            engine._deliver(deliveries, wrong)
+        return True
