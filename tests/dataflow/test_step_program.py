@@ -589,7 +589,7 @@ def test_tables_of_one_row_are_pushed(outcomes: list[Outcome], in_mode: Callable
     assert not outcomes and len(expected) > 100
     in_mode("program")
     assert by_tables() == expected
-    assert 60 < outcomes.count(Outcome.COMPLETE) < 75
+    assert outcomes.count(Outcome.COMPLETE) > 100
 
 
 def _table(triples: Sequence[tuple[str, str, str]], time: int) -> Any:
