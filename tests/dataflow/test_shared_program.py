@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import cqels_py as cqels
+from cqels_py.dataflow.program_parts import DeltaRecord
 from cqels_py.dataflow.step_program import Outcome
 from tests.dataflow.test_step_program import (
     BEGIN,
@@ -243,3 +245,61 @@ def test_an_engine_with_a_checkpoint_and_several_queries(
         session.engine._inputs._resources.close()
     assert sorted(found, key=lambda each: each[:2]) == sorted(lone.found, key=lambda each: each[:2])
     assert outcomes.count(Outcome.COMPLETE) > 100
+
+
+def test_subscribers_push_raise_and_unregister_in_the_middle(
+    outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    pushed = of_both_streams(160, 9, SECOND)
+
+    def run() -> list[Any]:
+        session, drawn, raised = Session(), random.Random(9), list[str]()
+        engine, taken = session.engine, [0]
+
+        def disturb(result: cqels.Result) -> None:
+            taken[0] += 1
+            if taken[0] % 17 == 3:
+                engine.push(
+                    f"{EX}a", [(f"<{EX}s{taken[0] % 9}>", f"<{EX}a>", f'"{taken[0]}"^^{INTEGER}')], time=result.time
+                )
+            if taken[0] % 41 == 5:
+                raise ValueError(f"of the subscriber {taken[0]}")
+            if taken[0] % 150 == 7 and len(engine.queries) > 2:
+                engine.unregister(drawn.choice(engine.queries[1:]))
+
+        texts = (
+            QUERIES["join"],
+            QUERIES["optional"],
+            QUERIES["join"],
+            QUERIES["sum of a join"],
+            QUERIES["distinct of a join"],
+        )
+        for text in texts:
+            session.register(text)
+        session.queries[0].subscribe(disturb)
+        for element in pushed:
+            try:
+                session.push([element])
+            except ValueError as error:
+                raised.append(str(error))
+        return [session.found, raised, len(engine.queries)]
+
+    found, raised, queries = in_both(run, in_mode, outcomes)
+    assert len(found) > 500 and len(raised) > 3 and queries < 5
+    assert outcomes.count(Outcome.COMPLETE) > 200
+
+
+def test_queries_that_come_and_go_leave_nothing_behind(in_mode: Callable[[str], None]) -> None:
+    in_mode("program")
+    session, records = Session(), list[int]()
+    for text in (QUERIES["join"], QUERIES["optional"]):
+        session.register(text)
+    pushed = iter(of_both_streams(600, 10, SECOND))
+    for number in range(24):
+        session.register(over(f"{A} {B} FILTER(?x > {number})", "?k ?x"))
+        session.push([next(pushed) for _ in range(20)])
+        session.engine.unregister(session.queries[-1])
+        session.queries.pop()
+        gc.collect()
+        records.append(sum(isinstance(each, DeltaRecord) for each in gc.get_objects()))
+    assert 5 < max(records[12:]) <= max(records[:12])
