@@ -56,15 +56,29 @@ def windows_of(query: Query) -> list[QueryWindow]:
         ]
 
 
-def as_n_quads(engine: Engine, graphs: Sequence[WindowGraph], static: Iterable[Query], most: int) -> list[bytes]:
+def static_graphs(engine: Engine, queries: Iterable[Query]) -> frozenset[str]:
+    """The IRIs of the named graphs in the static data of queries."""
+    with engine._lock:
+        names = [np.unique(each._dataflow.static.quads[3]) for each in queries if each._dataflow is not None]
+        found = np.unique(np.concatenate([np.empty(0, np.int64), *names]))
+        terms = engine.dictionary.decode(found[found != 0])
+    return frozenset(term[1:-1] for term in terms if term is not None and term.startswith("<"))
+
+
+def as_n_quads(
+    engine: Engine, graphs: Sequence[WindowGraph], static: Iterable[Query], named: Iterable[str], most: int
+) -> list[bytes]:
     """The triples in windows at one instant, each window under its name, and the static default graphs of queries, in parts.
 
+    `named`: the IRIs of the static named graphs that are wanted too.
     OverflowError if they are more than `most`. Elements that have been pushed are taken in before. The engine goes on while texts
     are made.
     """
     engine.flush()
     dictionary, held = engine.dictionary, _Held()
+    names = [f"<{iri}>" for iri in named]
     with engine._lock:
+        identifiers = dictionary.encode(names)
         for each in graphs:
             if each.query._dataflow is not None:
                 held.add(f"<{each.iri}>", content(each.query._dataflow, each.window, dictionary))
@@ -72,6 +86,8 @@ def as_n_quads(engine: Engine, graphs: Sequence[WindowGraph], static: Iterable[Q
             if query._dataflow is not None:
                 quads = query._dataflow.static.quads
                 held.add("", quads[:3, quads[3] == 0])
+                for name, identifier in zip(names, identifiers.tolist(), strict=True):
+                    held.add(name, quads[:3, quads[3] == identifier])
         if held.count > most:
             raise OverflowError(held.count)
         dictionary.hold(held.live_ids)

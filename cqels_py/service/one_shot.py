@@ -6,13 +6,13 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from cqels_py.engine.contents import WindowGraph, as_n_quads, windows_of
+from cqels_py.engine.contents import WindowGraph, as_n_quads, static_graphs, windows_of
 from cqels_py.errors import CqelsError, Place, QuerySyntaxError, UsageError
 from cqels_py.service.accept import chosen
 from cqels_py.service.answers import GRAPHS, SOLUTIONS
@@ -80,10 +80,13 @@ def answer_once(service: Service, asked: OneShot) -> tuple[bytes, str]:
             [urljoin(asked.base, each) for each in of] for of in (asked.default, asked.named)
         )
         dataset.iris.update(dataset.default, dataset.named)
-    graphs = _graphs(service, asked.base, dataset)
     queries = [each.query for each in list(service.queries.values()) if each.query is not None]
+    # Names of windows are not those of other graphs.
+    static = {each for each in static_graphs(service.engine, queries) if not _is_window(each, asked.base)}
+    graphs = _graphs(service, asked.base, dataset, static)
+    named = static if _asks_for_any(dataset) else static & dataset.iris
     try:
-        data = as_n_quads(service.engine, graphs, queries, limits.sparql_triples)
+        data = as_n_quads(service.engine, graphs, queries, sorted(named), limits.sparql_triples)
     except OverflowError as error:
         raise TooLarge(
             f"the query may read {error} triples; at most {limits.sparql_triples} are loaded: name the windows that it reads, with "
@@ -103,26 +106,35 @@ def answer_once(service: Service, asked: OneShot) -> tuple[bytes, str]:
     return _evaluated(json.dumps(request).encode() + b"\n" + b"".join(data), limits.sparql_seconds, limits.answer)
 
 
-def _graphs(service: Service, base: str, dataset: AskedDataset) -> list[WindowGraph]:
-    """The windows that a query may read."""
-    named = {iri for iri in dataset.iris if _path(iri, base).startswith("/queries/") and "/windows/" in iri}
+def _graphs(service: Service, base: str, dataset: AskedDataset, static: Set[str]) -> list[WindowGraph]:
+    """The windows that a query may read. `static`: the other graphs that there are."""
+    named = {iri for iri in dataset.iris if _is_window(iri, base)}
     for iri in sorted(named):
         _check_known(service, iri, _path(iri, base))
-    for iri in sorted({*(dataset.default or ()), *(dataset.named or ())} - named):
+    for iri in sorted({*(dataset.default or ()), *(dataset.named or ())} - named - static):
         raise NotFound(
             f"there is no graph <{iri}> here, and nothing is fetched: a dataset has windows, such as </queries/NAME/windows/1>, "
-            "which /queries/NAME/plan lists"
+            "which /queries/NAME/plan lists, and the named graphs of static data"
         )
     found = []
     for name, served in list(service.queries.items()):
         if served.query is None or served.failure is not None:
             continue
         mine = [urljoin(base, graph_of(name, number)) for number in range(1, len(served.query.plan.windows) + 1)]
-        asked = [at for at, iri in enumerate(mine) if iri in named or (dataset.any_graph and dataset.named is None)]
+        asked = [at for at, iri in enumerate(mine) if iri in named or _asks_for_any(dataset)]
         if asked:
             windows = windows_of(served.query)
             found += [WindowGraph(served.query, at, mine[at]) for at in asked if windows[at].unkept is None]
     return found
+
+
+def _asks_for_any(dataset: AskedDataset) -> bool:
+    """May it read all graphs, whatever their names are?"""
+    return dataset.any_graph and dataset.named is None
+
+
+def _is_window(iri: str, base: str) -> bool:
+    return _path(iri, base).startswith("/queries/") and "/windows/" in iri
 
 
 def _path(iri: str, base: str) -> str:

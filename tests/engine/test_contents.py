@@ -63,7 +63,7 @@ _elements = st.lists(
 
 
 def _held(engine: Engine, query: Query, window: int = 0) -> set[str]:
-    return set(b"".join(as_n_quads(engine, [WindowGraph(query, window, "urn:g")], (), 1000)).decode().splitlines())
+    return set(b"".join(as_n_quads(engine, [WindowGraph(query, window, "urn:g")], (), (), 1000)).decode().splitlines())
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -110,6 +110,6 @@ def test_static_data_is_the_default_graph() -> None:
     with Engine() as engine:
         static = b"<urn:x> <urn:c> <urn:y> .\n<urn:x> <urn:c> <urn:z> <urn:h> .\n"
         query = engine.register(f"SELECT * {{ {W}[RANGE 1s] {{ ?x <urn:a> ?y }} ?x <urn:c> ?u }}", static=static)
-        assert as_n_quads(engine, (), [query], 10) == [b"<urn:x> <urn:c> <urn:y>  .\n"]
+        assert as_n_quads(engine, (), [query], (), 10) == [b"<urn:x> <urn:c> <urn:y>  .\n"]
         with pytest.raises(OverflowError):
-            as_n_quads(engine, (), [query], 0)
+            as_n_quads(engine, (), [query], (), 0)

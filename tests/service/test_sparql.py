@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -172,3 +173,25 @@ def test_tokens_of_a_query() -> None:
         dataset_of("SELECT * { ?s ?p 'a' . service silent <x> {} }", "")
     with pytest.raises(UsageError):
         dataset_of("PREFIX x: <urn:> SELECT * FROM NAMED x:y {}", "")
+
+
+def test_named_graphs_of_static_data_have_their_names(tmp_path: Path) -> None:
+    """Also those that two queries have; one whose name is that of a window cannot take its place."""
+    window = "/queries/q1/windows/1"
+    with served(tmp_path / "data") as client:
+        declare(client)
+        base = str(client.base_url).rstrip("/")
+        for number, graph in ((1, f"<{EX}rooms>"), (2, f"<{EX}rooms>"), (3, f"<{base}{window}>"), (4, "")):
+            data = {"type": "application/n-quads", "data": f"<{EX}s{number}> <{EX}in> <{EX}hall> {graph} ."}
+            text = f"SELECT ?t {{ STREAM <{EX}readings> [RANGE 1h] {{ ?s <{EX}t> ?t }} GRAPH ?g {{ ?s ?p ?o }} }}"
+            assert client.put(f"/queries/q{number}", json={"text": text, "static": [data]}).status_code == 201
+
+        def subjects(text: str, **more: Any) -> list[str]:
+            return [each["s"].removeprefix(EX) for each in rows(ask(client, text, **more))]
+
+        assert subjects(f"SELECT ?s {{ GRAPH <{EX}rooms> {{ ?s ?p ?o }} }} ORDER BY ?s") == ["s1", "s2"]
+        assert subjects("SELECT ?s { GRAPH ?g { ?s ?p ?o } } ORDER BY ?s") == ["s1", "s2"]
+        assert subjects(f"SELECT ?s FROM <{EX}rooms> {{ ?s ?p ?o }} ORDER BY ?s") == ["s1", "s2"]
+        assert subjects("SELECT ?s { ?s ?p ?o }", **{"default-graph-uri": f"{EX}rooms"}) in (["s1", "s2"], ["s2", "s1"])
+        assert subjects("SELECT ?s { ?s ?p ?o }") == ["s4"]
+        assert ask(client, f"SELECT * FROM <{EX}others> {{ ?s ?p ?o }}").status_code == 404
