@@ -76,6 +76,8 @@ class HttpSource:
     """
 
     resumes = True
+    beginning = ("", 0, 0)
+    """The position before all events, once it is known that they have ids."""
 
     def __init__(self, of: HttpConnector, opening: Opening, clock: Callable[[], float] = time.monotonic) -> None:
         self._opening = opening

@@ -22,8 +22,9 @@ from cqels_py.sources.partitions import Returned
 class Source(Protocol):
     """The elements of one stream, in the order in which the source has them.
 
-    One that can begin at an `Opening.position` has `resumes = True`. One that may have elements although a poll found none, as it
-    has just connected again, has a property `behind` that says so.
+    One that can begin at an `Opening.position` has `resumes = True`; if it finds out while it reads whether it has positions,
+    `beginning` is the one before all elements. One that may have elements although a poll found none, as it has just connected
+    again, has a property `behind` that says so.
     """
 
     @property

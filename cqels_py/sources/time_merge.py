@@ -213,7 +213,12 @@ class _MergedSource:
         """The position is now behind all that the source has had."""
         if self._positions and self._positions[-1][0] == self._polled:
             self._positions.pop()
-        self._positions.append((self._polled, self._source.position(), self._order()))
+        position = self._source.position()
+        beginning = getattr(self._source, "beginning", None)
+        if beginning is not None and position is not None and self._place is not None and self._place[0] is None:
+            # It is a place once the source turns out to have some.
+            self._place = beginning, 0, self._place[2]
+        self._positions.append((self._polled, position, self._order()))
         self._left_out.polled_with(self._polled)
 
     def take_before(self, frontier: int | None) -> tuple[ElementBatch, np.ndarray[tuple[int], np.dtype[np.int64]]]:
