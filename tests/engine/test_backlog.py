@@ -218,6 +218,36 @@ def test_a_source_that_it_alone_reads_is_paused_until_the_sink_is_back(
     assert engine.statistics.late == 0
 
 
+def test_what_a_source_gets_while_pushes_have_filled_the_backlog_is_not_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = SetClock()
+    monkeypatch.setattr(clocks, "WallClock", lambda delay: now)
+    monkeypatch.setattr(clocks, "ClockThread", NoThread)
+    engine, to = Engine(clock="wall"), Away()
+    query = engine.register(TEXT, name="one")
+    engine.register(OTHER.replace("/a>", "/b>"), name="other")
+    sink = sink_for(engine, query, to, most=2_000)
+    feed, path = fed(engine, f"{EX}a", tmp_path / "a.csv"), tmp_path / "a.csv"
+    feed.step()
+    to.away.set()
+    while not sink.is_full:
+        now.time += 1
+        push(engine, now.time)
+    pushed = now.time
+    assert not feed.step()
+    assert feed.paused
+    now.time += 1_000
+    engine._follow_clock()
+    to.away.clear()
+    wait_until(sink.settle, "the sink to take results")
+    grow(path, feed, pushed + 1)
+    assert (feed.elements, engine.statistics.late) == (1, 0)
+    feed.close()
+    engine.finish()
+    assert [row[0] for row in to.held.values()] == list(range(1, pushed + 2))
+
+
 @pytest.mark.parametrize("beside", ["a reader", "a push", "a query that reads it"])
 def test_a_query_that_others_would_wait_for_is_stopped(tmp_path: Path, beside: str) -> None:
     engine, to = Engine(), Away()
