@@ -24,7 +24,7 @@ from cqels_py.engine.live_table import TIME as SHOWN_TIME
 from cqels_py.engine.live_table import LiveTable, notebook_display
 from cqels_py.engine.notebooks import html_table, shortened
 from cqels_py.engine.pausing import GOES_OVER
-from cqels_py.engine.result import Result, decoded
+from cqels_py.engine.result import KnownTerms, Result, decoded
 from cqels_py.engine.standing import answer_of, as_graph, as_results
 from cqels_py.engine.typed_results import SIGN, TIME, Schema, TypedResults, as_pandas, as_polars
 from cqels_py.engine.url_sinks import Backlog, Continued, close_sink, opened_sink
@@ -117,6 +117,7 @@ class Query:
         self._dataflow: Dataflow | None = dataflow
         self._explanation = ""
         self._last_profile: Profile | None = None
+        self._terms = KnownTerms(host.dictionary)
         self._waiting = WaitingResults(self._decode, host._max_waiting, host._overfull)
         self._typed = TypedResults(self.variables, host.dictionary)
         self.delivery = Delivery(host._pending, self._waiting.add)
@@ -544,7 +545,7 @@ class Query:
             raise UsageError("the results of this query go to its subscribers: use either subscribe() or results()")
 
     def _decode(self, batch: ResultBatch) -> Iterable[Result]:
-        return decoded(batch, self._host.dictionary, self.form)
+        return decoded(batch, self._terms, self.form)
 
     def _checked(self, callback: Callable[[Kind], object], of: str, on_error: str) -> Callable[[Kind], object]:
         """The callback, or with `on_error="report"` a function that calls it and reports its exceptions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count, repeat
 from typing import Any
@@ -14,7 +14,10 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.notebooks import html_table
 from cqels_py.functions.dates import instant_text
 from cqels_py.terms.layout import TRUE
-from cqels_py.terms.rdf import to_rdflib
+from cqels_py.terms.rdf import Term, to_rdflib
+
+_MOST_KNOWN = 1 << 12
+"""Of terms that are kept, and of the results of a batch whose terms are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,32 @@ class Result:
         )
 
 
-def decoded(batch: ResultBatch, dictionary: Dictionary, form: str) -> Iterator[Result]:
+class KnownTerms:
+    """The rdflib terms of ids that a query's results have had: most terms of a live stream come again and again.
+
+    Any thread may use it. An id is the same term as long as the dictionary releases none, or has the arrays of before.
+    """
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._terms: dict[int, Term] = {}
+        self._texts = dictionary.texts
+
+    def of(self, columns: Sequence[Sequence[int]]) -> Mapping[int, Term]:
+        """The terms of at least these ids, but for unbound ones. UsageError for an id whose term has been released."""
+        texts, terms = self._dictionary.texts, self._terms
+        if texts is not self._texts or len(terms) > _MOST_KNOWN or len(columns[0]) > _MOST_KNOWN:
+            # Another thread may be using the former ones.
+            terms = self._terms = {}
+            self._texts = texts
+        # Each term once.
+        if wanted := [id_ for id_ in dict.fromkeys(chain.from_iterable(columns)) if id_ and id_ not in terms]:
+            found = self._dictionary.decode(np.array(wanted, np.int64))
+            terms.update({id_: to_rdflib(text) for id_, text in zip(wanted, found, strict=True) if text is not None})
+        return terms
+
+
+def decoded(batch: ResultBatch, known: KnownTerms, form: str) -> Iterator[Result]:
     """The results of a batch of a query of this form; all terms are looked up at the first one."""
     times, signs, numbers = batch.time.tolist(), batch.sign.tolist(), count(batch.number)
     if form == "ASK":
@@ -47,10 +75,7 @@ def decoded(batch: ResultBatch, dictionary: Dictionary, form: str) -> Iterator[R
         return
     columns = [column.tolist() for column in batch.columns]
     rows = zip(*columns, strict=True) if columns else repeat((), len(batch))
-    # Each term once.
-    ids = [*dict.fromkeys(chain.from_iterable(columns))]
-    texts = dictionary.decode(np.array(ids, np.int64))
-    terms = {id_: to_rdflib(text) for id_, text in zip(ids, texts, strict=True) if text is not None}
+    terms = known.of(columns) if columns else {}
     for row, time, sign in zip(rows, times, signs, strict=True):
-        bindings = {name: terms[id_] for name, id_ in zip(batch.variables, row, strict=True) if id_ in terms}
+        bindings = {name: terms[id_] for name, id_ in zip(batch.variables, row, strict=True) if id_}
         yield Result(time, sign, bindings, number=next(numbers))

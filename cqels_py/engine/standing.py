@@ -8,7 +8,7 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.dataflow import Dataflow
 from cqels_py.dataflow.standing_answer import standing_answer
 from cqels_py.dictionary import Dictionary
-from cqels_py.engine.result import Result, decoded
+from cqels_py.engine.result import KnownTerms, Result, decoded
 from cqels_py.errors import UsageError
 from cqels_py.formats.construction import Construction
 from cqels_py.terms.rdf import to_rdflib
@@ -26,7 +26,8 @@ def answer_of(dataflow: Dataflow | None, dictionary: Dictionary) -> list[ResultB
 
 def as_results(batches: list[ResultBatch], dictionary: Dictionary, form: str) -> list[Result]:
     """The results, without numbers: they are not delivered."""
-    found = [result for batch in batches for result in decoded(batch, dictionary, form)]
+    known = KnownTerms(dictionary)
+    found = [result for batch in batches for result in decoded(batch, known, form)]
     return [Result(each.time, each.sign, each.bindings, each.boolean) for each in found]
 
 

@@ -1,0 +1,69 @@
+"""Terms of results are looked up once, and are those of their ids whatever the dictionary releases meanwhile."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rdflib import URIRef
+
+import cqels_py as cqels
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine import result as results
+from cqels_py.engine.result import KnownTerms
+from cqels_py.runners import local
+
+EX, BEGIN = "http://ex.org/", 1_700_000_000_000_000
+
+
+def test_an_id_that_another_term_gets_later_is_that_term() -> None:
+    dictionary = Dictionary(hash_bits=8)
+    known = KnownTerms(dictionary)
+    texts = [f"<{EX}{number}>" for number in range(2_000)]
+    first = dictionary.encode_one(texts[0])
+    assert known.of([[first]])[first] == URIRef(f"{EX}0")
+    dictionary.collect([])
+    with pytest.raises(cqels.errors.UsageError, match="has been released"):
+        known.of([[first]])
+    again = next(text for text in texts[1:] if dictionary.encode_one(text) == first)
+    assert known.of([[first]])[first] == URIRef(again[1:-1])
+
+
+def test_a_term_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    dictionary = Dictionary()
+    looked_up: list[int] = []
+    decode = Dictionary.decode
+
+    def noted(self: Dictionary, ids: np.ndarray) -> list[str | None]:
+        looked_up.extend(ids.tolist())
+        return decode(self, ids)
+
+    monkeypatch.setattr(Dictionary, "decode", noted)
+    monkeypatch.setattr(results, "_MOST_KNOWN", 5)
+    known = KnownTerms(dictionary)
+    a, b, *others = dictionary.encode([f"<{EX}{number}>" for number in range(9)]).tolist()
+    for columns in ([[a, a], [b, 0]], [[b], [a]], [[0], [0]]):
+        known.of(columns)
+    assert sorted(looked_up) == sorted([a, b])
+    known.of([others[:4]])
+    # There are too many: the next ones begin anew.
+    known.of([[a]])
+    assert looked_up.count(a) == 2
+
+
+def test_results_keep_their_terms_when_the_dictionary_releases_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "_COLLECT_FROM", 50)
+    engine = cqels.Engine()
+    query = engine.register(
+        f"PREFIX : <{EX}> SELECT ?k ?x WHERE {{ STREAM :a [RANGE 2us] {{ ?k :p ?x }} OPTIONAL {{ ?k :q ?y }} }}"
+    )
+    found: list[cqels.Result] = []
+    query.subscribe(found.append)
+    sizes = []
+    for at in range(500):
+        engine.push(f"{EX}a", [(f"<{EX}k{at % 200}>", f"<{EX}p>", f'"text {at}"')], time=BEGIN + at)
+        sizes.append(len(engine.dictionary))
+    assert max(sizes) < 300, "terms have been released"
+    assert [(str(each.bindings["k"]), str(each.bindings["x"])) for each in found] == [
+        (f"{EX}k{at % 200}", f"text {at}") for at in range(500)
+    ]
+    assert all(each.bindings.keys() == {"k", "x"} for each in found)
