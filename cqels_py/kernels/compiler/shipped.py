@@ -36,7 +36,7 @@ TARGETS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
-    """By what kernels were compiled, and for which processors."""
+    """The versions with which kernels were compiled, and their processors."""
 
     target: str
     triple: str

@@ -228,8 +228,8 @@ def room_needed(program, state, source):
 def take(program, state, rows, start, out):
     """Take in rows from the one at `start`, in order of time, of one instant with later sources first.
 
-    Returns the number of rows taken in, which is less where there is no room for what the next one makes; -1 - r if a counter has
-    overflowed at row r.
+    Returns the number of rows taken in, which is less where there is no room for the results of the next one; -1 - r if a counter
+    has overflowed at row r.
     """
     steps, steps_of, equal = int64_rows(program, STEPS), int64s(program, STEPS_OF), int64_rows(program, EQUAL)
     links, meta, key = int64_rows(state, LINKS), int64s(state, META), int64s(state, KEY)

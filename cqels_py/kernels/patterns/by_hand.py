@@ -1,4 +1,4 @@
-"""`A SEQ B SEQ C` with one key, written by hand: what MATCH's kernel, which interprets any automaton, is measured against.
+"""`A SEQ B SEQ C` with one key, written by hand: the kernel of MATCH, which interprets any automaton, is measured against it.
 
 The same algorithm: a list for each key, from the newest run to the oldest, in a ring of nodes.
 """

@@ -2,7 +2,7 @@
 
 A transition with several source states joins one run of each. A run is a node: its position, its transition, and for each source
 state the tree of the runs that it may continue (see start_heap). Nodes lie in a ring in the order of their numbers, from 1. TAIL is
-the first one within reach; a tree's nodes are never older than what they hold.
+the first one within reach; a tree's nodes are never older than the starts that they hold.
 
 A tuple is a row: its relation, and values from 1 on; 0 where it has none.
 """

@@ -74,7 +74,7 @@ NODE, VIA, UNKNOWN, BETTER, PENDING_FROM, STACK_FIELDS = range(6)
 # A row of LIST_CUTS: the list's cut and the columns of its key; or one of these.
 NO_CUT, OF_ABSENT = -1, -2
 FULL = -2
-# MISSING: what there is no room in.
+# MISSING: the arrays in which there is no room.
 OUTPUT_ROOM, RUN_ROOM, STANDING_ROOM, NODE_ROOM, TABLE_ROOM, TREE_ROOM = range(6)
 _ENDLESS = 1 << 62
 MOST_NUMBERS = (1 << 31) - (1 << 20)
@@ -808,7 +808,7 @@ def _consumed(program, state, position, key):
 
 @jit_inline
 def _has_room(program, state):
-    """Is there room for what a row makes? Notes what is MISSING."""
+    """Is there room for the results of a row? Notes the arrays without it in MISSING."""
     nodes, _, table, meta = _opened(state)
     limits = int64s(program, LIMITS)
     most = limits[MOST_NODES]
@@ -1085,7 +1085,7 @@ def _take_plain(program, state, rows, start):
 
 @jit_flat
 def _come_to(program, state, row, step, out):
-    """Before a row of an event: end the element before, and give up what is too far from it. False where there is no room."""
+    """Before a row of an event: end the element before, and give up runs that are too far from it. False where there is no room."""
     nodes, meta, limits = int64_rows(state, NODES), int64s(state, META), int64s(program, LIMITS)
     if row[AT] != meta[ELEMENT]:
         if not _end_element(program, state, meta[MADE], out):
@@ -1105,7 +1105,7 @@ def step(program, state, rows, start, ticks, position_ticks, numbers, out):
 
     `rows` (n, VALUES + v), `ticks`: the step's instants, `position_ticks[p - numbers[FIRST_POSITION]]`: the tick of position p.
     Writes to `out` from META's MADE on. Returns n + 1, or the row at which it stopped, to be called again from there: with more
-    room in what is MISSING; or, where META's TIED is set, with one of the matches from ELEMENT_MADE on.
+    room in the arrays of MISSING; or, where META's TIED is set, with one of the matches from ELEMENT_MADE on.
     """
     meta, limits = int64s(state, META), int64s(program, LIMITS)
     about, apart = (ticks, position_ticks, numbers), _is_apart(limits)

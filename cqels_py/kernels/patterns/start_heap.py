@@ -34,8 +34,8 @@ def is_dead(nodes, number, low, tail):
 def insert(nodes, following, root, content, start, low, tail):
     """Put a run, and its start, into a tree. New nodes are numbered from `following` on, and only their tree columns are written.
 
-    `low`: what starts before it is out of reach; `tail`: nodes before it are free. Returns the number after the last new node; the
-    new root is `following`.
+    `low`: runs that start before it are out of reach; `tail`: nodes before it are free. Returns the number after the last new node;
+    the new root is `following`.
     """
     mask = np.int64(len(nodes) - 1)
     at, carried, began = root, content, start

@@ -1,4 +1,4 @@
-"""Temporal rules: what a new part of an interval implies is written down at once, also for times ahead of now, so that
+"""Temporal rules: the conclusions from a new part of an interval are written down at once, also for times ahead of now, so that
 nothing has to be looked up in the past.
 
 On an interval of the body: SOMETIME adds both ends of its own interval, ALWAYS the upper end to the beginning and the
@@ -101,7 +101,7 @@ from cqels_py.kernels.structures.key_index import open_index
 
 @jit_inline
 def lower_end(lo, by, always):
-    """The beginning of what follows from an interval that begins at `lo`, for a distance that ends at `by`.
+    """The beginning of the conclusion from an interval that begins at `lo`, for a distance that ends at `by`.
 
     A sum of two ends is closed if both are; for ALWAYS, if the interval's is, or the other is open.
     """
@@ -135,7 +135,7 @@ def closure_hi(hi):
 
 @jit_inline
 def value(rules, number, entry, partner, beginning, arity):
-    """What a number of `columns` stands for."""
+    """The value that a number of `columns` stands for."""
     if number <= CONSTANT:
         return int64s(rules.program, CONSTANTS_ARRAY)[CONSTANT - number]
     if number == BEGINNING:
@@ -326,7 +326,7 @@ def negate(rules, level):
 
 @jit_flat
 def tell(rules, until):
-    """Output what begins and ceases to hold through a time; False without room."""
+    """Output the facts that begin and cease to hold through a time; False without room."""
     live = int64s(rules.program, LIVE_ARRAY)
     links = int64_rows(rules.state, LINKS_ARRAY)
     for index in live:
@@ -475,7 +475,7 @@ def complete(rules, given):
         counters[QUEUE_AT] = 0
         counters[QUEUE_END] = 0
         if counters[LEVEL] == counters[LEVELS] or counters[NOW] <= -FOREVER:
-            # What NOT gives before the first end of an interval is known when that is gone to.
+            # The times that NOT gives before the first end of an interval are known when that is gone to.
             return True
         # Lower strata do not change any more through NOW.
         if not negate(rules, counters[LEVEL] + 1):
@@ -497,7 +497,7 @@ def go_to(counters, time):
 def propagate(program, facts, chains, state, given, until):
     """Derive all that holds up to `until` from facts (the key, lo, hi) in order of their beginnings.
 
-    In `output` are intervals that have ended, and what began and ceased to hold; the others stay in the state.
+    In `output` are intervals that have ended, and facts that began and ceased to hold; the others stay in the state.
     """
     rules = RuleRecords(program, facts, chains, state)
     counters, atoms = int64s(state, COUNTERS_ARRAY), open_index(facts)
@@ -509,7 +509,7 @@ def propagate(program, facts, chains, state, given, until):
         if live > counters[SWEEP_AT] and not sweep(rules, counters[HORIZON]):
             return NO_ROOM
         if time > until and counters[LEVELS] and counters[NOW] < until:
-            # What NOT gives is known up to the last time that was gone to.
+            # The times that NOT gives are known up to the last time that was gone to.
             time = until
         if time > until:
             return FINISHED if tell(rules, until) else NO_ROOM

@@ -68,7 +68,7 @@ ENTRY, PART_LO, PART_HI, PART_FIELDS = range(4)
 NOT that have been applied at NOW, of LEVELS. BEGUN: whether all that begins at NOW is queued."""
 
 FINISHED, NO_ROOM = 0, 1
-"""What `propagate` returns. With NO_ROOM the counter SHORT names what has to grow (or `output`, to be emptied); the same
+"""The values that `propagate` returns. With NO_ROOM the counter SHORT names what has to grow (or `output`, to be emptied); the same
 call then goes on, as adding an interval again changes nothing."""
 (
     SHORT_OF_FACTS, SHORT_OF_CHAINS, SHORT_OF_NODES, SHORT_OF_QUEUE, SHORT_OF_CALENDAR, SHORT_OF_OUTPUT, SHORT_OF_VALUES,

@@ -298,7 +298,7 @@ def node_at(rules, entry, time):
 
 @jit_flat
 def add_interval(rules, entry, lo, hi):
-    """Add an interval to an entry, and queue what is new of it; False if nothing was done for lack of room."""
+    """Add an interval to an entry, and queue its new parts; False if nothing was done for lack of room."""
     ends = int64_rows(rules.state, ENDS_ARRAY)
     nodes = int64_rows(rules.state, NODES_ARRAY)
     queue = int64_rows(rules.state, QUEUE_ARRAY)

@@ -1,8 +1,8 @@
 """The driver: it runs a program, which is data. A row has the address of an entry and that of the entry's record.
 
 An entry is a kernel that takes its record's address (primitives/state_record.py) and returns a status. Each does one part of the
-step of a single element: it reads what the entries before it have written, updates a state, and writes its own results. With
-another status than DONE nothing that it owns has changed: the driver stops there, and Python goes on with the step.
+step of a single element: it reads the rows that the entries before it have written, updates a state, and writes its own results.
+With another status than DONE nothing that it owns has changed: the driver stops there, and Python goes on with the step.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _begin(record):
 
 @jit_flat
 def _end(record, status, rows):
-    """What the entry returns after its kernel has returned this status."""
+    """The status of the entry after its kernel has returned this one."""
     links, begun = int64s(record, LINKS), int64s(record, BEGUN)
     begun[1] = status
     if status != DONE:

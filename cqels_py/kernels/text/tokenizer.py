@@ -330,7 +330,7 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, pending,
     `scratch`: (SCRATCH_ROWS, 4), its content does not matter. `rows` (4, capacity): ids of subject, predicate, object,
     graph; elements' triples have IN_A_GRAPH for it unless it is needed, and 0 in the default graph. `elements` (3,
     capacity): first row, id of the time (0: none yet), line. `declared`: a hash table with open addressing, by the
-    graph's hash, of what precedes elements: their times, and the number of statements about them, which `pending`
+    graph's hash, of the statements before elements: their times, and the number of statements about them, which `pending`
     (PENDING_ROWS, capacity) holds.
     """
     end = len(data)
