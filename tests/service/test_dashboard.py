@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.service.support import EX, N_TRIPLES, QUERY, READINGS, reading
-from tests.support.servers import missing, needed_module
+from tests.support.servers import missing, needed_module, wait_until
 
 TOKEN = "a token of the test 123"
 FAULTY = f"PREFIX : <{EX}>\nSELECT ?s {{\n STREAM :readings [RANGE] {{ ?s :t ?t }}\n}}"
@@ -169,6 +169,9 @@ def test_words_are_completed(browser: Any, address: str, client: httpx.Client) -
             "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>",
             "ASK { ?s xsd:",
         ]
+        client.put("/streams/later", json={"iri": f"{EX}later"}).raise_for_status()
+        wait_until(lambda: f"<{EX}later>" in completed(page, "SELECT * { STREAM "), "the stream that is new")
+    client.delete("/streams/later").raise_for_status()
 
 
 def test_the_editor_follows_the_mode_and_can_be_left_by_keys(browser: Any, address: str) -> None:

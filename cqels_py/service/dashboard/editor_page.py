@@ -26,6 +26,8 @@ GROUP BY ?sensor
 """
 _REST = 0.7
 """Seconds without a key after which the text is checked."""
+_NEW_WORDS = 5.0
+"""Seconds after which streams, queries and terms that have come meanwhile complete, too."""
 
 
 class EditorPage:
@@ -36,6 +38,7 @@ class EditorPage:
         known = service.queries.get(name)
         self._given = known.kept.definition if known is not None else QueryDefinition(_EXAMPLE)
         self._changed_at: float | None = None
+        self._words = words
         with ui.element("div").classes("grid grid-cols-1 lg:grid-cols-2 gap-4 w-full"):
             with ui.column().classes("gap-2 min-w-0"):
                 self._name = ui.input("Name", value=name or self._free_name()).props("outlined dense").classes("w-64")
@@ -62,6 +65,7 @@ class EditorPage:
                 heading("Try-out", 2)
                 self._trial = TrialPart(service)
         ui.timer(0.3, self._check_after_a_rest)
+        ui.timer(_NEW_WORDS, self._look_for_words)
 
     def _free_name(self) -> str:
         return next(name for n in range(1, 1 << 30) if (name := f"query{n}") not in self._service.queries)
@@ -76,6 +80,12 @@ class EditorPage:
         if self._changed_at is not None and time.monotonic() - self._changed_at >= _REST:
             self._changed_at = None
             await self._attempt(lambda: self._service.check(self._asked()), typing=True)
+
+    async def _look_for_words(self) -> None:
+        words = await asyncio.to_thread(vocabulary, self._service)
+        if words != self._words:
+            self._words = words
+            self._editor.know(words)
 
     async def _attempt(self, done: Callable[[], Any], *, typing: bool = False) -> Any:
         """The result of a call that may block; None after an error, which is shown at its place."""

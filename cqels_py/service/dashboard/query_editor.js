@@ -144,8 +144,9 @@ export default {
     await this.$nextTick();
     const component = getElement(this.editor);
     const editor = await component.editorPromise;
+    this.know(this.words);
     // One object for all calls: a source is known by its identity.
-    const data = [{ autocomplete: completions(this.words) }];
+    const data = [{ autocomplete: (context) => this.completed(context) }];
     editor.dispatch({
       effects: CM.StateEffect.appendConfig.of([
         CM.EditorState.languageData.of(() => data),
@@ -160,6 +161,10 @@ export default {
     this.colour();
   },
   methods: {
+    /** From now on these words complete. */
+    know(words) {
+      this.completed = completions(words);
+    },
     /** Mark the place of an error, from 1; 0: none. In the browser alone, as an update of the editor would undo typing. */
     async mark(line, column, reveal) {
       const editor = await getElement(this.editor).editorPromise;

@@ -34,6 +34,10 @@ class QueryEditor:
         """Call back when the text has changed."""
         self._editor.on_value_change(done)
 
+    def know(self, words: list[dict[str, Any]]) -> None:
+        """From now on these words complete."""
+        self._help.run_method("know", words)
+
     def mark(self, place: Place | None, *, reveal: bool) -> None:
         """Mark the word at this place of the text, and show its line; None: nothing is marked."""
         line, column = (0, 0) if place is None else (place.line, place.column or 0)
