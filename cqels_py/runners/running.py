@@ -182,32 +182,32 @@ class RunningQuery:
                     continue
                 if self.feed is not None:
                     self.feed.take(batch, view, element_tick)
-                if followers:
-                    count += self._deliver_to(followers, batch)
+                others = self._share(followers, batch) if followers else ()
                 if not self._detached:
                     count += self.deliver(batch)
+                count += len(batch.others) * len(batch.time)
+                count += sum([each.deliver(unnumbered(batch)) for each in others if not each._detached])
                 if self._detached and not followers:
                     break
         except MemoryError as error:
             self.run_out_of_memory(error)
         return count
 
-    def _deliver_to(self, followers: Sequence[RunningQuery], batch: ResultBatch) -> int:
-        """Results of the current step, before this query gets them, for those that follow it; returns how many."""
-        rows, count, others = len(batch.time), 0, []
+    def _share(self, followers: Sequence[RunningQuery], batch: ResultBatch) -> Sequence[RunningQuery]:
+        """Have results that are about to be delivered delivered to followers together; returns the others of these."""
+        rows, together, apart = len(batch.time), [], []
         batch.made = {}
         for each in followers:
             if each._detached:
                 continue
             number = 0 if self._detached else each._receiver.takes_part(self._receiver, rows)
             if number:
-                others.append((each._receiver, number))
+                together.append((each._receiver, number))
                 each.dataflow.results.rows_out += rows
-                count += rows
             else:
-                count += each.deliver(unnumbered(batch))
-        batch.others = tuple(others)
-        return count
+                apart.append(each)
+        batch.others = tuple(together)
+        return apart
 
     def deliver(self, results: ResultBatch) -> int:
         """Results of the current step; returns how many."""

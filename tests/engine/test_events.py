@@ -167,8 +167,9 @@ def test_memory_does_not_change_by_a_byte():
     assert len(set(sizes[50:])) == 1
 
 
-def test_memory_counts_elements_that_wait_for_the_watermark_by_their_room():
+def test_memory_counts_elements_that_wait_for_the_watermark():
     sizes = {}
+    waiting = []
     for lateness in (0, 20):
         engine = cqels.Engine(lateness=lateness * SECOND)
         query = engine.register(LEVELS)
@@ -176,14 +177,16 @@ def test_memory_counts_elements_that_wait_for_the_watermark_by_their_room():
         before = query.nbytes
         random = Random(2)
         sizes[lateness] = []
+        times = []
         for second in range(600):
             each = reading(second - random.randrange(1 + lateness // 2), random.randrange(10**6))
             engine.push(str(each.stream), list(each.triples), time=each.time)
             sizes[lateness].append(query.nbytes)
+            times.append(each.time)
+            waiting.append(sum(time > max(times) - lateness * SECOND for time in times))
         assert sizes[lateness][0] > before or not lateness
-    assert len(set(sizes[20][50:])) == 1
-    # 64 elements of a triple: time, stream, first, and three terms.
-    assert sizes[20][-1] - sizes[0][-1] == 64 * (8 + 4 + 8 + 3 * 8)
+    # Elements that come one by one take a kilobyte each.
+    assert [size - sizes[0][-1] for size in sizes[20][50:]] == [1024 * count for count in waiting[650:]]
 
 
 def test_more_combinations_than_can_be_counted_end_the_run():

@@ -9,7 +9,7 @@ from random import Random
 import pyoxigraph as ox
 import pytest
 
-from cqels_py.formats.jelly_graphs import _Frames
+from cqels_py.formats.jelly_graphs import JellyFrames
 from cqels_py.state.named_values import restore, values_of
 from tests.support.servers import needed_module
 
@@ -45,14 +45,14 @@ def test_the_bytes_are_the_same(names: int) -> None:
     random = Random(names)
     written = graphs(random, 1_500, names)
     whole, parts = io.BytesIO(), io.BytesIO()
-    frames = _Frames(whole)
+    frames = JellyFrames(whole)
     for graph in written:
         frames.write(graph)
-    frames = _Frames(parts)
+    frames = JellyFrames(parts)
     for place, graph in enumerate(written):
         if place == 0 or random.random() < 0.01:
             state = json.loads(json.dumps(values_of(frames)))
-            frames = _Frames(parts)
+            frames = JellyFrames(parts)
             restore(frames, state)
         frames.write(graph)
     assert parts.getvalue() == whole.getvalue()

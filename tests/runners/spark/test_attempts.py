@@ -25,6 +25,7 @@ from cqels_py.checkpoints.store import OtherRows
 from cqels_py.errors import CqelsError
 from cqels_py.runners.spark import parts, stage
 from cqels_py.runners.spark.hot import HotFolders
+from cqels_py.runners.spark.routing import Routing
 from cqels_py.runners.spark.stage import BEGINNING, Job
 from cqels_py.runners.statistics import Statistics
 from tests.runners.spark import simulation
@@ -130,7 +131,7 @@ class Driver:
         self.chance = random.Random(seed)
         self.folder, self.stable = folder, stable
         self.workers: list[dict[Any, Any]] = [{}, {}, {}]
-        self.job = Job(str(folder), "mark", (), (), ("s",), (None,), None, in_order=True)  # type: ignore[arg-type]
+        self.job = Job(str(folder), "mark", (), (), ("s",), (None,), Routing(1, ()), in_order=True)
         self.store = stage.store_of(str(folder), 0, 0)
         Location(str(folder)).open().put(BEGINNING, state_file.to_bytes({}))
         self.accepted: list[bytes] = []
