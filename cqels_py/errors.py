@@ -60,7 +60,7 @@ class UnsupportedQuery(QueryError):
     function: str | None = None
 
     def calling(self, function: str) -> UnsupportedQuery:
-        """The same error, with the unknown function that the query calls."""
+        """This error, with the unknown function that the query calls."""
         self.function = function
         return self
 

@@ -38,7 +38,7 @@ class ResultBatch:
 
 
 def unnumbered(batch: ResultBatch) -> ResultBatch:
-    """The same results, for another query, which numbers them."""
+    """A copy without numbers, for another query with equal results."""
     return ResultBatch(batch.variables, batch.time, batch.sign, batch.columns, batch.tick, made=batch.made)
 
 

@@ -26,7 +26,7 @@ Number = TypeVar("Number", np.int32, np.uint32, np.int64)
 _TERMS = struct.Struct("<QQ")
 _ELEMENTS = struct.Struct("<QQB")
 _ONE = struct.Struct("<QQBqiiQQ")
-"""What stands before the positions of a single element's terms."""
+"""The bytes before the positions of a single element's terms."""
 _GRAPH, _COUNTED = 1, 2
 _FEW = 64
 """So many ids are told apart faster by Python than by a kernel with its tables."""

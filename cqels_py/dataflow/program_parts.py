@@ -63,7 +63,7 @@ class DeltaRecord:
         return tick.copy(), sign.copy(), columns.copy()
 
     def _first(self, count: int, apart: int) -> _Rows:
-        """What `taken` copies."""
+        """The arrays that `taken` copies."""
         columns = self._columns[: self.width * apart].reshape(self.width, apart)[:, :count]
         found = self._tick[:count], self._sign[:count], columns
         if apart <= _FEW_ROWS:

@@ -124,9 +124,13 @@ class Router:
     @property
     def table(self) -> ArrayTable:
         """The patterns as the kernel reads them, if they have changed laid out anew."""
+        self.lay_out()
+        return self._patterns_table
+
+    def lay_out(self) -> None:
+        """Lay the patterns out anew if they have changed; the address of their table stays."""
         if not self._laid_out:
             self._lay_out()
-        return self._patterns_table
 
     @property
     def first(self) -> Int64:

@@ -3,7 +3,7 @@
 The first rows, up to the routing of triples, are one program for all. Then the matches and the timers say which queries take part
 (`scan_readers.py`), in their order. A source that several of them read has one row, and one place for its changes: the first program
 of a step that has the row runs it (kernels/steps/once.py). Where a program stops, calls go on, for the queries behind it too: they
-get what the programs have made.
+get the rows that the programs have made.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.scan_readers import ScanReader
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.step_program import CALLS, Outcome
-from cqels_py.dataflow.work import COMPILED_ONE_IN, FIRST_COMPILED
+from cqels_py.dataflow.work import CompiledSteps
 from cqels_py.dictionary import Dictionary
 from cqels_py.kernels.steps import driver
 from cqels_py.operators.r2s.streams import Changes
@@ -78,7 +78,7 @@ class SharedProgram:
         self._current: _QueryProgram | None = None
         self._routed: RoutedBatch | None = None
         self._by_calls = False
-        self._left = self._stands_for = FIRST_COMPILED
+        self._compiled = CompiledSteps(shared.steps)
         # Has `take` refused an element that `take_of` would refuse as well? It comes next.
         self._refused = False
 
@@ -126,19 +126,11 @@ class SharedProgram:
 
     def _is_ready(self) -> bool:
         """Some steps are measured, by calls; and the first tick of all is made by them."""
-        if not self._shared.clock.has_ticked:
-            return False
-        self._left -= 1
-        if not self._left:
-            self._shared.steps.measure_next(self._stands_for)
-            self._left = self._stands_for = COMPILED_ONE_IN
-            return False
-        return True
+        return self._shared.clock.has_ticked and not self._compiled.next_is_measured()
 
     def _begin(self, first: int, stream: int, time: int, triples: int) -> bool:
         shared = self._shared
-        # Patterns that have changed are laid out anew.
-        _ = shared.router.table
+        shared.router.lay_out()
         self._know_terms()
         self._element.put(stream, time, triples)
         with self._dictionary.lock:
@@ -202,7 +194,7 @@ class SharedProgram:
         return self._routed
 
     def _go_on_by_calls(self) -> None:
-        """From here on the queries of this step are processed by calls: they get what programs have made."""
+        """From here on the queries of this step are processed by calls: they get the rows that programs have made."""
         if not self._by_calls:
             self._by_calls = True
             for program in self._ran:

@@ -30,7 +30,7 @@ from cqels_py.dataflow.program_builder import (
 )
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans
-from cqels_py.dataflow.work import COMPILED_ONE_IN, FIRST_COMPILED
+from cqels_py.dataflow.work import CompiledSteps
 from cqels_py.dictionary import Dictionary
 from cqels_py.kernels.steps import driver
 from cqels_py.operators.r2s.streams import Changes
@@ -64,7 +64,7 @@ class StepProgram:
         self._element = ElementRecord(shared.clock)
         self._status = np.zeros(1, np.int64)
         self._steps = self._stops = self._reached = self._rest = 0
-        self._left = self._stands_for = FIRST_COMPILED
+        self._compiled = CompiledSteps(shared.steps)
         # Has `step` refused an element that `step_of` would refuse as well? It comes next.
         self._refused = False
         self._make()
@@ -112,18 +112,12 @@ class StepProgram:
         if self._rest:
             self._rest -= 1
             return False
-        self._left -= 1
-        if not self._left:
-            self._shared.steps.measure_next(self._stands_for)
-            self._left = self._stands_for = COMPILED_ONE_IN
-            return False
-        return True
+        return not self._compiled.next_is_measured()
 
     def _run(self, first: int, stream: int, time: int, triples: int) -> Outcome:
         """Run the rows from `first` on."""
         shared, dictionary = self._shared, self._dictionary
-        # Patterns that have changed are laid out anew.
-        _ = shared.router.table
+        shared.router.lay_out()
         if dictionary.texts is not self._known:
             self._replace_terms()
         self._element.put(stream, time, triples)

@@ -154,3 +154,20 @@ class StepTimer:
             if chunk is None:
                 return
             yield chunk
+
+
+class CompiledSteps:
+    """Decides which steps a program leaves to calls, as these can be measured: the first one early, and then one in many."""
+
+    def __init__(self, timer: StepTimer) -> None:
+        self._timer = timer
+        self._left = self._stands_for = FIRST_COMPILED
+
+    def next_is_measured(self) -> bool:
+        """Is the next step to be taken by calls?"""
+        self._left -= 1
+        if self._left:
+            return False
+        self._timer.measure_next(self._stands_for)
+        self._left = self._stands_for = COMPILED_ONE_IN
+        return True

@@ -126,7 +126,7 @@ class SourceRun:
         return TimeMerge(readers, ahead, timings, numbers, parted=parted, orders=orders, left_out=left_out)
 
     def _reports_of(self, source: StreamSource, left_out: LeftOut, second: ReadAhead | None) -> tuple[Report, Report]:
-        """What gets malformed input of a source, and triples of elements that were complete before they came.
+        """The receiver of malformed input of a source, and triples of elements that were complete before they came.
 
         With a checkpoint, live sources have it logged together with the position behind it, so that it is told once.
         """

@@ -62,7 +62,7 @@ def on_spark(spark: Session, folder: Path, query: str, parts: int) -> Taken:
 
 
 def idly(spark: Session, folder: Path, idle: Idle) -> Taken:
-    """The same micro-batches by tasks that do nothing."""
+    """Micro-batches of equal size by tasks that do nothing."""
     with tempfile.TemporaryDirectory(prefix="cqels-bench-") as scratch:
         return Taken(_seconds(spark, frame_of(spark, folder, idle), Path(scratch)), 0, [])
 

@@ -82,7 +82,7 @@ class Sampled:
 
 
 def sampled(batch: ElementBatch, watched: Sequence[Watched], parts: int, dictionary: Dictionary) -> list[Sampled]:
-    """What a task's elements have in so many partitions."""
+    """The values that a task's elements have in so many partitions."""
     if not watched or not batch.triples:
         return []
     places = np.arange(batch.triples)
@@ -118,7 +118,7 @@ def sampled(batch: ElementBatch, watched: Sequence[Watched], parts: int, diction
 
 
 def together(tasks: Iterable[Sampled], parts: int) -> list[Sampled]:
-    """What several tasks have seen, one for each variable, with the values that matter to so many partitions."""
+    """The values that several tasks have seen, one for each variable, with the values that matter to so many partitions."""
     totals: Counter[str] = Counter()
     values: dict[str, Counter[str]] = {}
     for each in tasks:

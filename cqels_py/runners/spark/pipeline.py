@@ -38,7 +38,7 @@ _BATCH_ID = "streaming.sql.batchId"
 ROUTED = "part int, task int, data binary"
 _TERMS = ("subject", "predicate", "object")
 _FED = "cqels_py constructed"
-"""What the column `element` of a frame is marked with, if a CONSTRUCT query makes its elements."""
+"""The mark of the column `element` of a frame, if a CONSTRUCT query makes its elements."""
 _EVENTS, _WALL = "events", "wall"
 """With the clock by which the time of that query goes on."""
 _SIGN = "sign"

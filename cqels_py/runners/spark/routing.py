@@ -164,7 +164,7 @@ class Promise:
 
     @staticmethod
     def of_all(promises: Iterable[Promise | None]) -> Promise | None:
-        """What several tasks promise together.
+        """The common promise of several tasks.
 
         >>> Promise.of_all([Promise(7, False), None, Promise(5, True)])
         Promise(time=7, begins=True)

@@ -45,7 +45,7 @@ class Waiting:
     columns: tuple[str | None, ...] = ()
 
     def text(self) -> str:
-        """What the state depends on."""
+        """The settings on which the state depends."""
         return f"{self.lateness} {self.idle} {self.columns}"
 
 

@@ -38,7 +38,7 @@ class StreamForm:
             ui.button("Declare", on_click=self._declare).props("no-caps unelevated color=brand")
 
     def _asked(self) -> StreamDefinition:
-        """What the fields say. UsageError, DataError."""
+        """The definition in the fields. UsageError, DataError."""
         given: dict[str, Any] = {"iri": self._iri.value.strip(), "clock": self._clock.value}
         texts = {"source": self._source, "lateness": self._lateness, "map": self._map}
         given |= {name: field.value.strip() for name, field in texts.items() if field.value.strip()}
