@@ -13,6 +13,7 @@ from unittest.mock import patch
 import pytest
 
 import cqels_py
+from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow import Dataflow, builder
 from cqels_py.dataflow.delta_sources import OperatorNode
 from cqels_py.dataflow.expressions import EvaluatorBuilder
@@ -341,3 +342,20 @@ def test_static_data_of_one_query_may_change() -> None:
     assert both[0] == run(0)[0]
     assert any(sign == -1 for _, sign, _ in both[1])
     assert {row for _, _, row in both[1]} == {(("r", "b"), ("s", f"http://ex.org/s{n}")) for n in range(3)}
+
+
+def test_a_subscriber_that_writes_into_its_batch_changes_that_of_no_other_query() -> None:
+    text = f"PREFIX : <http://ex.org/> SELECT ?s WHERE {{ STREAM <{STREAM}> [NOW] {{ ?s :p0 ?v }} }}"
+    engine = cqels_py.Engine()
+    first, second = engine.register(text), engine.register(text)
+    got: list[str] = []
+
+    def write(batch: ResultBatch) -> None:
+        batch.columns[0][:] = 0
+        batch.time[:] = 0
+
+    first.subscribe_batches(write, ids=True)
+    second.subscribe(lambda result: got.append(f"{result.bindings['s']} {result.time}"))
+    for i in range(1, 4):
+        engine.push(STREAM, [(f"<http://ex.org/s{i}>", "<http://ex.org/p0>", '"1"')], time=i)
+    assert got == [f"http://ex.org/s{i} {i}" for i in range(1, 4)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,12 @@ class ResultBatch:
 def unnumbered(batch: ResultBatch) -> ResultBatch:
     """A copy without numbers, for another query with equal results."""
     return ResultBatch(batch.variables, batch.time, batch.sign, batch.columns, batch.tick, made=batch.made)
+
+
+def copied(batch: ResultBatch) -> ResultBatch:
+    """As `unnumbered`, with arrays of its own, into which subscribers may write."""
+    columns = tuple([column.copy() for column in batch.columns])
+    return replace(unnumbered(batch), time=batch.time.copy(), sign=batch.sign.copy(), columns=columns)
 
 
 def first_rows(batch: ResultBatch, count: int) -> ResultBatch:

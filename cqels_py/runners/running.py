@@ -9,7 +9,7 @@ import numpy as np
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import slice_elements
-from cqels_py.batches.results import ResultBatch, unnumbered
+from cqels_py.batches.results import ResultBatch, copied
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.moving import Move
 from cqels_py.dataflow.router import RoutedBatch
@@ -186,7 +186,7 @@ class RunningQuery:
                 if not self._detached:
                     count += self.deliver(batch)
                 count += len(batch.others) * len(batch.time)
-                count += sum([each.deliver(unnumbered(batch)) for each in others if not each._detached])
+                count += sum([each.deliver(copied(batch)) for each in others if not each._detached])
                 if self._detached and not followers:
                     break
         except MemoryError as error:
