@@ -21,12 +21,10 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.distribution.stages import PlannedStage, keeps_to_own_elements, received_by, stages_of
 from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_query
 from cqels_py.engine.reports import logged, report_for
-from cqels_py.engine.services import TIMEOUT
 from cqels_py.engine.stream_chaining import check_feeding
 from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.scopes import scope_of_document
-from cqels_py.formats.times import FAR
 from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.plan.nodes import Plan, TemplateTriple
 from cqels_py.runners.spark import folder
@@ -37,15 +35,15 @@ from cqels_py.runners.spark.folder import PartLoad
 from cqels_py.runners.spark.heavy import HeavyValues, Noted
 from cqels_py.runners.spark.metrics import METRICS, BatchCounts
 from cqels_py.runners.spark.migration import split_state
+from cqels_py.runners.spark.options import QueryOptions, check_count, is_number, listed
 from cqels_py.runners.spark.reaching import StateFolder
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import GRAPH_COLUMNS, check_names, columns_of
 from cqels_py.runners.spark.stage import BEGINNING, Job
-from cqels_py.runners.spark.watermarks import IDLE, Waiting
+from cqels_py.runners.spark.watermarks import Waiting
 from cqels_py.runners.statistics import Statistics
 from cqels_py.sources.messages import FORMATS
 from cqels_py.sources.static import StaticSource, load_static_data, ontology_of
-from cqels_py.validation import by_iri
 
 if TYPE_CHECKING:
     from cqels_py.runners.spark.messages import Parsed
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("cqels_py.spark")
 _HEAVY = "heavy values"
 _WATERMARKS = "watermarks"
-_NOT_NOTED = Noted()
 _CONSTRUCTED = "constructed by cqels_py"
 """The scope of blank nodes of elements that queries make."""
 _GRAPHS = "elements of a stream"
@@ -117,13 +114,14 @@ def continuous(
     """
     from cqels_py.runners.spark.pipeline import transform
 
-    run = _Run(frames, state, partitions, tasks, heavy, lateness, clock, clock_delay)
-    job, numbers = run.prepared(
-        query,
+    options = QueryOptions(
+        partitions=partitions,
+        heavy=heavy,
         static=static,
         static_graphs=static_graphs,
         changelog=changelog,
         net=net,
+        lateness=lateness,
         lateness_of=lateness_of,
         partition=partition,
         idle=idle,
@@ -132,6 +130,8 @@ def continuous(
         document=document,
         contexts=contexts,
     )
+    run = _Run(frames, state, options, tasks, clock, clock_delay)
+    job, numbers = run.prepared(query)
     return transform(job, numbers, timing=run.timing(job), metrics=metrics)
 
 
@@ -172,30 +172,31 @@ def constructed(
     from cqels_py.runners.spark import pipeline
 
     pipeline.check_beside(beside)
-    run = _Run(frames, state, partitions, tasks, heavy, lateness, clock, clock_delay)
-    job, numbers = run.prepared(
-        query,
+    options = QueryOptions(
+        partitions=partitions,
+        heavy=heavy,
         static=static,
         static_graphs=static_graphs,
+        lateness=lateness,
         entailment=entailment,
         on_error=on_error,
         document=document,
         contexts=contexts,
         graphs=True,
     )
+    run = _Run(frames, state, options, tasks, clock, clock_delay)
+    job, numbers = run.prepared(query)
     return pipeline.constructed(job, numbers, run.timing(job, beside), metrics)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The arguments of a query over data frames that say where and how it runs: see `continuous`."""
+    """The arguments of a query over data frames: where it runs, and how time goes on (see `continuous`)."""
 
     frames: Mapping[str, Frame]
     state: str | Path
-    partitions: int
+    options: QueryOptions
     tasks: int | None
-    heavy: HeavyValues | None
-    lateness: int
     clock: str
     clock_delay: int
 
@@ -206,64 +207,55 @@ class _Run:
         lateness = max(job.waiting.lateness) if job.waiting else 0
         return Timing(self.clock_delay + lateness if self.clock == "wall" else None, lateness, tuple(beside))
 
-    def prepared(
-        self,
-        query: str,
-        *,
-        document: str | Mapping[str, str] | None,
-        partition: str | Mapping[str, str] | None = None,
-        idle: int | None = None,
-        **options: Any,
-    ) -> tuple[Job, dict[int, Frame]]:
-        """The job, and the frames by the numbers of their streams. `options`: of `prepare`."""
-        from cqels_py.runners.spark.pipeline import check_frames, is_fed, session_of
+    def prepared(self, query: str) -> tuple[Job, dict[int, Frame]]:
+        """The job, and the frames by the numbers of their streams."""
+        from cqels_py.runners.spark.pipeline import check_frames, session_of
 
         self._check()
-        frames = self.frames
-        fed = {iri: _CONSTRUCTED for iri, frame in frames.items() if hasattr(frame, "schema") and is_fed(frame)}
-        if fed and self.clock == "wall":
+        frames, options = self.frames, self._with_fed()
+
+        def check(plan: Plan) -> None:
+            check_frames(numbered(frames, plan), plan, options.columns_of_partitions(plan.streams))
+
+        job, plan = _laid_out(query, options, self.state, check=check, session=session_of(frames))
+        for warning in plan.warnings:
+            _LOG.warning("%s", warning)
+        tasks = self.tasks
+        if tasks is None and job.parts[0] > options.partitions:
+            # Each task gets one part of each heavy value.
+            tasks = options.partitions
+        return replace(job, tasks=tasks), numbered(frames, plan)
+
+    def _with_fed(self) -> QueryOptions:
+        """The options, with the scope of blank nodes in frames of results. UsageError for options that these do not have."""
+        from cqels_py.runners.spark.pipeline import is_fed
+
+        options = self.options
+        fed = {iri: _CONSTRUCTED for iri, frame in self.frames.items() if hasattr(frame, "schema") and is_fed(frame)}
+        if not fed:
+            return options
+        if self.clock == "wall":
             raise UsageError(
                 "the time of a query that reads the results of another one goes on with it: give clock='wall' to `constructed`"
             )
-        if fed and (partition is not None or idle is not None):
+        if options.partition is not None or options.idle is not None:
             raise UsageError(
                 "streams do not wait for each other where one has the results of a query: leave out `idle` and `partition`, and "
                 "give a lateness"
             )
-        if isinstance(document, str) and fed:
-            document = dict.fromkeys(frames, document)
-        job, plan = prepare(
-            query,
-            check=lambda plan: check_frames(
-                numbered(frames, plan), plan, columns_of_partitions(partition, plan.streams)
-            ),
-            partition=partition,
-            idle=idle,
-            state=self.state,
-            partitions=self.partitions,
-            heavy=self.heavy,
-            lateness=self.lateness,
-            session=session_of(frames),
-            document={**(document or {}), **fed} if fed and not isinstance(document, str) else document,
-            **options,
-        )
-        for warning in plan.warnings:
-            _LOG.warning("%s", warning)
-        tasks = self.tasks
-        if tasks is None and job.parts[0] > self.partitions:
-            # Each task gets one part of each heavy value.
-            tasks = self.partitions
-        return replace(job, tasks=tasks), numbered(frames, plan)
+        document = options.document
+        given = dict.fromkeys(self.frames, document) if isinstance(document, str) else document or {}
+        return replace(options, document={**given, **fed})
 
     def _check(self) -> None:
         if not isinstance(self.frames, Mapping):
             raise UsageError(f"give data frames by the IRIs of their streams, not {type(self.frames).__name__}")
         if self.clock not in ("events", "wall"):
             raise UsageError(f"clock is 'events' or 'wall', not {self.clock!r}")
-        if not _is_number(self.clock_delay) or self.clock_delay < 0:
+        if not is_number(self.clock_delay) or self.clock_delay < 0:
             raise UsageError(f"clock_delay is 0 or more microseconds, not {self.clock_delay!r}")
-        if self.tasks is not None and (not _is_number(self.tasks) or self.tasks < 1):
-            raise UsageError(f"tasks is 1 or more, not {self.tasks!r}")
+        if self.tasks is not None:
+            check_count(self.tasks, "tasks")
 
 
 def parse(
@@ -319,8 +311,8 @@ def parquet(folder: str, *, session: Session | None = None, files_a_batch: int |
     from cqels_py.runners.spark.pipeline import parquet_files
     from cqels_py.runners.spark.session import get_session
 
-    if files_a_batch is not None and (not _is_number(files_a_batch) or files_a_batch < 1):
-        raise UsageError(f"files_a_batch is 1 or more, not {files_a_batch!r}")
+    if files_a_batch is not None:
+        check_count(files_a_batch, "files_a_batch")
     return parquet_files(session or get_session(), folder, files_a_batch)
 
 
@@ -353,24 +345,25 @@ def migrate(
     location, new = location_of(state), location_of(to)
     folder.check_empty(new)
     counts = folder.parts_of(location)
-    options: dict[str, Any] = {
-        "static": static,
-        "static_graphs": static_graphs,
-        "changelog": changelog,
-        "lateness": lateness,
-        "lateness_of": lateness_of,
-        "partition": partition,
-        "idle": idle,
-        "entailment": entailment,
-        "document": document,
-        "contexts": contexts,
-        "graphs": bool(folder.noted(location).get(_GRAPHS)),
-    }
-    _check_partitions(partitions)
     noted = _noted(StateFolder(location))
-    before = _prepared(query, partitions=noted.partitions or max(counts), noted=noted, **options)
+    options = QueryOptions(
+        partitions=partitions,
+        heavy=heavy,
+        static=static,
+        static_graphs=static_graphs,
+        changelog=changelog,
+        lateness=lateness,
+        lateness_of=lateness_of,
+        partition=partition,
+        idle=idle,
+        entailment=entailment,
+        document=document,
+        contexts=contexts,
+        graphs=bool(folder.noted(location).get(_GRAPHS)),
+    )
+    before = _prepared(query, replace(options, partitions=noted.partitions or max(counts), heavy=None), noted)
     found = folder.check_same(location, before.about)
-    after = _prepared(query, partitions=partitions, heavy=heavy, noted=noted.split(partitions), **options)
+    after = _prepared(query, options, noted.split(partitions))
     claimed = folder.Claim(str(found["mark"]), 0, bool(found.get("split")))
     split_state(
         before.job(location, claimed), before.stages, after.job(new, replace(claimed, split=True)), after.stages
@@ -428,7 +421,7 @@ def stages(
     The first one's `shares` say how many ways each variable divides it; `distribution.hypercube.shares_for` computes them. Its
     `blocks` are the further parts of heavy values.
     """
-    _check_partitions(partitions)
+    check_count(partitions, "partitions")
     plan = compile_query(query, changelog=changelog).plan
     return stages_of(plan, partitions, Noted().values(heavy or {}, partitions, Dictionary(strict=True)))
 
@@ -457,7 +450,7 @@ def warm(
     from cqels_py.runners.spark.session import cores_of, get_session
     from cqels_py.runners.spark.warming import calls_of_tasks, warm_hosts
 
-    _check_partitions(partitions)
+    check_count(partitions, "partitions")
     plan = compile_query(query, changelog=changelog).plan
     active = session or get_session()
     return warm_hosts(active, calls_of_tasks(plan, stages_of(plan, partitions)), tasks or cores_of(active))
@@ -467,127 +460,47 @@ def numbered(frames: Mapping[str, Frame], plan: Plan) -> dict[int, Frame]:
     """The data frames by the streams' numbers in the plan. UsageError for one that is missing, or not read."""
     for iri in frames:
         if iri not in plan.streams:
-            raise UsageError(f"the query does not read the stream <{iri}>; it reads {_listed(plan.streams)}")
+            raise UsageError(f"the query does not read the stream <{iri}>; it reads {listed(plan.streams)}")
     for iri in plan.streams:
         if iri not in frames:
             raise UsageError(f"the query reads the stream <{iri}>: give a data frame for it")
     return {plan.streams.index(iri): frame for iri, frame in frames.items()}
 
 
-def documents_of(document: str | Mapping[str, str] | None, streams: tuple[str, ...]) -> tuple[int | None, ...]:
-    """For each stream the scope of its blank nodes, None: its elements have their own. UsageError for an invalid name."""
-    if document is None or isinstance(document, str):
-        return (None if document is None else scope_of_document(document),) * len(streams)
-    names = _by_stream(document, "document", "name", streams)
-    return tuple(scope_of_document(names[iri]) if iri in names else None for iri in streams)
-
-
-def columns_of_partitions(
-    partition: str | Mapping[str, str] | None, streams: tuple[str, ...]
-) -> tuple[str | None, ...]:
-    """For each stream the column of its frame with the partitions of rows, None: it has one. UsageError for an unknown stream."""
-    if partition is None or isinstance(partition, str):
-        return (partition,) * len(streams)
-    names = _by_stream(partition, "partition", "column", streams)
-    return tuple(names.get(iri) for iri in streams)
-
-
-def waiting_of(
-    plan: Plan,
-    lateness: int,
-    lateness_of: Mapping[str, int] | None = None,
-    partition: str | Mapping[str, str] | None = None,
-    idle: int | None = None,
-) -> Waiting | None:
-    """How elements wait for each other; None: they do not. UsageError for options that are none."""
-    late = _by_stream(lateness_of or {}, "lateness_of", "microseconds", plan.streams)
-    for iri, each in late.items():
-        _check_lateness(each, f"lateness_of <{iri}>")
-    if idle is not None and (not _is_number(idle) or not 0 < idle < FAR):
-        raise UsageError(f"idle is microseconds, more than 0 and less than {FAR}, not {idle!r}")
-    columns = columns_of_partitions(partition, plan.streams)
-    if idle is None and any(columns):
-        idle = IDLE
-    each_of = tuple(late.get(iri, lateness) for iri in plan.streams)
-    return Waiting(each_of, idle, columns) if any(each_of) or idle is not None else None
-
-
-def _by_stream(given: object, name: str, of: str, streams: tuple[str, ...]) -> dict[str, Any]:
-    """A mapping by streams that the query reads."""
-    found = by_iri(given, name, of)
-    for iri in found:
-        if iri not in streams:
-            raise UsageError(
-                f"{name} names the stream <{iri}>, which the query does not read; it reads {_listed(streams)}"
-            )
-    return found
-
-
 def prepare(
     query: str | CompiledQuery,
     *,
-    check: Callable[[Plan], None] | None = None,
     state: str | Path,
-    partitions: int,
-    heavy: HeavyValues | None = None,
-    source: str | None = None,
-    static: Iterable[StaticSource] | StaticSource = (),
-    static_graphs: Mapping[str, StaticSource] | None = None,
-    changelog: bool = False,
-    net: bool = False,
-    lateness: int = 0,
-    lateness_of: Mapping[str, int] | None = None,
-    partition: str | Mapping[str, str] | None = None,
-    idle: int | None = None,
-    entailment: str | None = None,
-    on_error: str = "stop",
-    service_timeout: float = TIMEOUT,
-    solutions: bool = False,
-    in_order: bool = False,
     application: str | None = None,
     session: Session | None = None,
-    document: str | Mapping[str, str] | None = None,
-    contexts: Mapping[str, Any] | None = None,
-    graphs: bool = False,
+    **options: Any,
 ) -> tuple[Job, Plan]:
     """Compile a query, and lay out the state of its parts unless it is there from an earlier run.
 
-    `check`: called with the plan before anything is written. `service_timeout`: seconds that an endpoint of SERVICE may be silent.
-    `solutions`: rows have the query's solutions in columns "0", "1" …, also of CONSTRUCT. `in_order`: see `Job`. `graphs`: its
-    results are elements of a stream (`constructed`). `application`: Spark's id of it, that of the `session` if it is left out; one
-    of Spark Connect reaches the state from its tasks.
+    `application`: Spark's id of it, that of the `session` if it is left out; one of Spark Connect reaches the state from its tasks.
+    `options`: those of `QueryOptions`.
     """
+    return _laid_out(query, QueryOptions(**options), state, application=application, session=session)
+
+
+def _laid_out(
+    query: str | CompiledQuery,
+    options: QueryOptions,
+    state: str | Path,
+    *,
+    check: Callable[[Plan], None] | None = None,
+    application: str | None = None,
+    session: Session | None = None,
+) -> tuple[Job, Plan]:
+    """As `prepare`. `check`: called with the plan before anything is written."""
     location = location_of(state)
     state_folder = StateFolder(location, session)
-    prepared = _prepared(
-        query,
-        check=check,
-        partitions=partitions,
-        heavy=heavy,
-        noted=_noted(state_folder),
-        source=source,
-        static=static,
-        static_graphs=static_graphs,
-        changelog=changelog,
-        net=net,
-        lateness=lateness,
-        lateness_of=lateness_of,
-        partition=partition,
-        idle=idle,
-        entailment=entailment,
-        on_error=on_error,
-        service_timeout=service_timeout,
-        solutions=solutions,
-        in_order=in_order,
-        document=document,
-        contexts=contexts,
-        graphs=graphs,
-    )
+    prepared = _prepared(query, options, _noted(state_folder), check)
     if application is None and session is not None:
         application = session.conf.get("spark.app.id")
     claimed = state_folder.lay_out(prepared.about, application, prepared.beginning())
     first = prepared.stages[0]
-    if partitions > 1 and first.shares is None:
+    if options.partitions > 1 and first.shares is None:
         _LOG.warning("the query's state is in one part, whatever the partitions: %s", first.reason)
     return prepared.job(location, claimed), prepared.plan
 
@@ -603,13 +516,9 @@ class _Prepared:
     dictionary: Dictionary
     columns: tuple[str, ...]
     template: tuple[TemplateTriple, ...]
-    lateness: int
     waiting: Waiting | None
-    net: bool
     documents: tuple[int | None, ...]
-    skip_malformed: bool
-    in_order: bool
-    graphs: bool
+    options: QueryOptions
 
     def beginning(self) -> memoryview:
         """The beginning of the states of all parts, as data."""
@@ -617,9 +526,9 @@ class _Prepared:
 
     def job(self, location: Location, claimed: folder.Claim) -> Job:
         """The description for the workers, with the state in this folder."""
-        plan, (first, *later) = self.plan, self.stages
+        plan, options, (first, *later) = self.plan, self.options, self.stages
         routing = routing_of(plan, first, self.dictionary)
-        own_elements = not self.in_order and keeps_to_own_elements(plan, self.stages)
+        own_elements = not options.in_order and keeps_to_own_elements(plan, self.stages)
         exchanges, waiting = tuple(map(_exchange, later)), self.waiting
         blueprint = Blueprint(
             plan=plan,
@@ -627,14 +536,14 @@ class _Prepared:
             exchanges=exchanges,
             columns=self.columns,
             template=self.template,
-            lateness=0 if waiting is not None else self.lateness,
+            lateness=0 if waiting is not None else options.lateness,
             report=report_for(plan, logged(_LOG)),
-            in_order=self.in_order,
+            in_order=options.in_order,
             split=claimed.split,
             own_ticks=own_elements or plan.rules is not None,
             waiting=waiting,
-            net=self.net,
-            graphs=scope_of_document(claimed.mark) >> 1 if self.graphs else None,
+            net=options.net,
+            graphs=scope_of_document(claimed.mark) >> 1 if options.graphs else None,
         )
         return Job(
             folder=location.text,
@@ -646,8 +555,8 @@ class _Prepared:
             routing=replace(routing, own_elements=own_elements, instants=own_elements and len(self.stages) > 1),
             blueprint=blueprint.packed(),
             exchanges=exchanges,
-            in_order=self.in_order,
-            skip_malformed=self.skip_malformed,
+            in_order=options.in_order,
+            skip_malformed=options.on_error == "skip",
             run=claimed.run,
             documents=self.documents,
             graphs=plan.graphs,
@@ -656,110 +565,61 @@ class _Prepared:
 
 
 def _prepared(
-    query: str | CompiledQuery,
-    *,
-    partitions: int,
-    heavy: HeavyValues | None = None,
-    noted: Noted = _NOT_NOTED,
-    check: Callable[[Plan], None] | None = None,
-    source: str | None = None,
-    static: Iterable[StaticSource] | StaticSource = (),
-    static_graphs: Mapping[str, StaticSource] | None = None,
-    changelog: bool = False,
-    net: bool = False,
-    lateness: int = 0,
-    lateness_of: Mapping[str, int] | None = None,
-    partition: str | Mapping[str, str] | None = None,
-    idle: int | None = None,
-    entailment: str | None = None,
-    on_error: str = "stop",
-    service_timeout: float = TIMEOUT,
-    solutions: bool = False,
-    in_order: bool = False,
-    document: str | Mapping[str, str] | None = None,
-    contexts: Mapping[str, Any] | None = None,
-    graphs: bool = False,
+    query: str | CompiledQuery, options: QueryOptions, noted: Noted, check: Callable[[Plan], None] | None = None
 ) -> _Prepared:
-    """Compile a query and read its static data: see `prepare`."""
-    _check_partitions(partitions)
-    _check_lateness(lateness, "lateness")
-    if on_error not in ("stop", "skip"):
-        raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
-    check_entailment(entailment)
-    supplied = read_contexts(contexts)
-    compiled = compile_query(query, source=source, changelog=changelog, service_timeout=service_timeout)
-    compiled.check_memory(source)
+    """Compile a query and read its static data: see `_laid_out`. `noted`: the heavy values of its state."""
+    check_entailment(options.entailment)
+    supplied = read_contexts(options.contexts)
+    compiled = compile_query(query, changelog=options.changelog)
+    compiled.check_memory()
     if check is not None:
         check(compiled.plan)
-    documents = documents_of(document, compiled.plan.streams)
-    if net and compiled.plan.output != "CHANGELOG":
+    documents = options.scopes(compiled.plan.streams)
+    if options.net and compiled.plan.output != "CHANGELOG":
         raise UsageError(
             "net leaves out results that come and go in a micro-batch: give changelog=True, which tells both"
         )
-    waiting = None if in_order else waiting_of(compiled.plan, lateness, lateness_of, partition, idle)
+    waiting = options.waiting(compiled.plan.streams)
     dictionary = Dictionary(strict=True)
-    data = load_static_data(compiled.plan, static, static_graphs, dictionary, supplied)
-    if entailment is not None:
+    data = load_static_data(compiled.plan, options.static, options.static_graphs, dictionary, supplied)
+    if options.entailment is not None:
         compiled = compile_query(compiled, ontology=ontology_of(data, dictionary))
     plan = compiled.plan
-    template = () if solutions else plan.template
-    columns = tuple(str(n) for n in range(len(plan.variables))) if solutions else columns_of(plan.variables, template)
-    if graphs:
-        check_feeding(plan.form, plan.output, "the next query's stream")
-        columns = GRAPH_COLUMNS
-    elif not solutions:
-        check_names(columns)
-        _check_template(plan)
-    values = noted.values(heavy, partitions, dictionary)
-    planned = stages_of(plan, partitions, values, graphs=graphs)
+    columns, template = _columns(plan, options)
+    values = noted.values(options.heavy, options.partitions, dictionary)
+    planned = stages_of(plan, options.partitions, values, graphs=options.graphs)
     about: dict[str, str | int] = {
         "format": _FORMAT,
         "query": _digest(compiled.text.strip().encode()),
-        "changelog": int(changelog),
-        "entailment": entailment or "",
+        "changelog": int(options.changelog),
+        "entailment": options.entailment or "",
         "static data": _digest(data.quads.tobytes()),
-        _HEAVY: Noted.text(partitions, values),
+        _HEAVY: Noted.text(options.partitions, values),
         "partitions": " ".join(str(stage.parts) for stage in planned),
-        "lateness": lateness,
+        "lateness": options.lateness,
         "document": " ".join(map(str, documents)),
         _WATERMARKS: "" if waiting is None else waiting.text(),
-        _GRAPHS: "yes" if graphs else "",
+        _GRAPHS: "yes" if options.graphs else "",
     }
-    return _Prepared(
-        plan,
-        planned,
-        about,
-        data,
-        dictionary,
-        columns,
-        template,
-        lateness,
-        waiting,
-        net,
-        documents,
-        on_error == "skip",
-        in_order,
-        graphs,
-    )
+    return _Prepared(plan, planned, about, data, dictionary, columns, template, waiting, documents, options)
+
+
+def _columns(plan: Plan, options: QueryOptions) -> tuple[tuple[str, ...], tuple[TemplateTriple, ...]]:
+    """The columns of text in results, and the template that makes them. UsageError for results that have no such form."""
+    if options.solutions:
+        return tuple(str(n) for n in range(len(plan.variables))), ()
+    if options.graphs:
+        check_feeding(plan.form, plan.output, "the next query's stream")
+        return GRAPH_COLUMNS, plan.template
+    columns = columns_of(plan.variables, plan.template)
+    check_names(columns)
+    _check_template(plan)
+    return columns, plan.template
 
 
 def _noted(state: StateFolder) -> Noted:
     """The heavy values of a state; none where there is no state yet."""
     return Noted.read(str(state.noted().get(_HEAVY, "")))
-
-
-def _check_partitions(partitions: int) -> None:
-    if not _is_number(partitions) or partitions < 1:
-        raise UsageError(f"partitions is 1 or more, not {partitions!r}")
-
-
-def _check_lateness(lateness: object, name: str) -> None:
-    if not isinstance(lateness, int) or not _is_number(lateness) or not 0 <= lateness < FAR:
-        raise UsageError(f"{name} is 0 or more microseconds, and less than {FAR}, not {lateness!r}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _exchange(stage: PlannedStage) -> Exchange:
@@ -781,7 +641,3 @@ def _has_blank(triple: TemplateTriple) -> bool:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _listed(streams: Iterable[str]) -> str:
-    return ", ".join(f"<{iri}>" for iri in streams)

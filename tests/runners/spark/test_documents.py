@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from cqels_py.errors import UsageError
-from cqels_py.spark import documents_of, prepare
+from cqels_py.runners.spark.options import QueryOptions
+from cqels_py.spark import prepare
 from tests.runners.spark.simulation import ROWS, Cluster, scratch
 
 A, B = "http://ex.org/a", "http://ex.org/b"
@@ -71,7 +72,7 @@ def test_an_invalid_document_is_refused() -> None:
         (5, "document is a mapping"),
     ):
         with pytest.raises(UsageError, match=message):
-            documents_of(wrong, (A, B))  # type: ignore[arg-type]
+            QueryOptions(partitions=1, document=wrong).scopes((A, B))  # type: ignore[arg-type]
 
 
 def test_a_state_belongs_to_its_document() -> None:
