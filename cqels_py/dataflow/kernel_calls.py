@@ -44,7 +44,6 @@ _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
 
 _STEPS_ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
     "steps.groups.group": (plan.GroupRows,),
-    "steps.joins.join": (plan.JoinAll,),
     "steps.joins.negate": (plan.Negate,),
     "steps.matches.take_in": (plan.MatchRows,),
     "steps.rows.distinct": (plan.DistinctRowsOf,),
@@ -58,7 +57,8 @@ _ADDED_BY_ENTAILMENT: Final = (plan.JoinAll, plan.DistinctRowsOf, plan.Negate, p
 _GROUP, _OPEN, _PUT = "aggregates.group_by.group", "aggregates.group_by.open_group", "aggregates.factorised.put_"
 """The beginnings of the largest kernels' names, which have an entry for each kind of aggregation."""
 
-_STAR, _MULTIWAY = _JOINS = "joins.star.step", "joins.multiway.step"
+_STAR, _MULTIWAY = ("joins.star.step", "steps.joins.join"), ("joins.multiway.step", "steps.joins.join_blocks")
+_JOINS = (*_STAR, *_MULTIWAY)
 
 
 def calls_of(query: Plan, *, pushed: bool = True, rewritten: bool = False) -> list[KernelCall]:
@@ -93,10 +93,10 @@ def calls_of(query: Plan, *, pushed: bool = True, rewritten: bool = False) -> li
 
 
 def _join(node: Node) -> Iterator[str]:
-    """The kernel of a join: stars have one of their own."""
+    """The kernel of a join and its entry in programs: stars have ones of their own."""
     if isinstance(node, plan.JoinAll):
         layout = layout_of([child.variables for child in node.inputs], node.expires_fifo, node.maybe_unbound)
-        yield _STAR if layout.star else _MULTIWAY
+        yield from _STAR if layout.star else _MULTIWAY
 
 
 def _aggregation(node: Node) -> Iterator[str]:

@@ -203,13 +203,18 @@ class ProgramBuilder:
         output = DeltaRecord(len(node.node.variables))
         match node.operator:
             case MultiwayJoin() as join if join.layout.star:
-                links = join.asked.address, join.retract, *inputs
+                links = join.asked.address, join.retract, 0, 0, *inputs
                 self._add_join(
                     joins.join, joins.STAR.address(), links, JoinPart(node, join, output), join.state.address, output
                 )
+            case MultiwayJoin() as join:
+                blocks = self._shared.memory.blocks(join.state)
+                links = join.asked.address, join.retract, blocks.address, join.all_known, *inputs
+                part = JoinPart(node, join, output, blocks)
+                self._add_join(joins.join_blocks, joins.MULTIWAY.address(), links, part, join.state.address, output)
             case SemiAntiJoin() as negation:
                 kernel = joins.COUNTING if negation.counts_right else joins.SEMI
-                part, links = JoinPart(node, negation, output), (0, negation.exists, *inputs)
+                part, links = JoinPart(node, negation, output), (0, negation.exists, 0, 0, *inputs)
                 self._add_join(joins.negate, kernel.address(), links, part, negation.state.address, output)
             case Project() as project:
                 self.add_row(deltas.project, (self._element, output.address, *inputs), project.columns)

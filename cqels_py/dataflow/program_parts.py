@@ -16,6 +16,7 @@ from cqels_py.dataflow.delta_sources import OperatorNode
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.scans import WindowScan
+from cqels_py.dataflow.step_memory import SharedBlocks
 from cqels_py.event_time.clock import TickClock, Ticks
 from cqels_py.kernels.patterns import runs
 from cqels_py.kernels.primitives.state_record import ArrayTable
@@ -308,10 +309,19 @@ class CalledPart(OperatorPart):
 
 
 class JoinPart:
-    """A join, semi-join or anti-join; `arrays`: those of its rows in the order of kernels/steps/joins.py."""
+    """A join, semi-join or anti-join; `arrays`: those of its rows in the order of kernels/steps/joins.py.
 
-    def __init__(self, node: OperatorNode, operator: MultiwayJoin | SemiAntiJoin, output: DeltaRecord) -> None:
-        self._node, self._operator, self._output = node, operator, output
+    `blocks`: those that its kernel works in, if it is a join and no star.
+    """
+
+    def __init__(
+        self,
+        node: OperatorNode,
+        operator: MultiwayJoin | SemiAntiJoin,
+        output: DeltaRecord,
+        blocks: SharedBlocks | None = None,
+    ) -> None:
+        self._node, self._operator, self._output, self._blocks = node, operator, output, blocks
         self._port, self._slot, self._tick, self._placed, loaded = np.empty((5, MOST_ROWS), np.int32)
         self._sign, self._begun = np.empty(MOST_ROWS, np.int8), np.zeros(2, np.int64)
         self._starts = np.zeros(operator.state.n + 1, np.int64)
@@ -335,4 +345,9 @@ class JoinPart:
         port, slot, tick, placed = (each[:count].copy() for each in (self._port, self._slot, self._tick, self._placed))
         rows = LeafRows(port, slot, tick, self._sign[:count].copy(), placed)
         made = self._output.begun(self._operator.state.cursor.item(ring_index.OUT))
-        self._node.take_made(routed.step.ticks, self._operator.resume(rows, made))
+        operator, blocks = self._operator, self._blocks
+        if isinstance(operator, MultiwayJoin):
+            rest = operator.resume(rows, made, None if blocks is None else blocks.taken(operator.state))
+        else:
+            rest = operator.resume(rows, made)
+        self._node.take_made(routed.step.ticks, rest)

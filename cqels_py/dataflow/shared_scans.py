@@ -16,6 +16,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import counted_triples, empty_elements
 from cqels_py.dataflow.router import RoutedBatch, RoutedElement, Router
 from cqels_py.dataflow.scan_readers import ReadableScan, ScanReader, ScanReaders
+from cqels_py.dataflow.step_memory import StepMemory
 from cqels_py.dataflow.work import StepTimer, Work
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import ClockedWindow, Step, TickClock
@@ -88,8 +89,11 @@ class SharedScans:
         every_boundary: bool,
         timers: EventTimers | None = None,
         key: Hashable = None,
+        memory: StepMemory | None = None,
     ) -> None:
         self.key = key
+        self.memory = memory or StepMemory()
+        """That of the programs of all scans of an engine."""
         self.origin: Hashable = (0,) * streams
         """Which elements the windows have seen: of scans with equal keys that move together, those with equal origins the same."""
         self.clock = TickClock(windows, streams, every_boundary=every_boundary, timers=timers)
@@ -340,6 +344,7 @@ class SharedScansPool:
 
     def __init__(self) -> None:
         self._open: dict[object, SharedScans] = {}
+        self._memory = StepMemory()
         self.shares = True
         """Otherwise each query gets scans of its own."""
 
@@ -364,7 +369,15 @@ class SharedScansPool:
         alone = alone or not self.shares
         if alone or key not in self._open:
             own = None if alone else key
-            made = SharedScans(windows, len(streams), dictionary, every_boundary=every_boundary, timers=timers, key=own)
+            made = SharedScans(
+                windows,
+                len(streams),
+                dictionary,
+                every_boundary=every_boundary,
+                timers=timers,
+                key=own,
+                memory=self._memory,
+            )
             if alone:
                 return made
             self._open[key] = made

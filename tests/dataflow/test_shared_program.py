@@ -12,6 +12,7 @@ import pytest
 
 import cqels_py as cqels
 from cqels_py.dataflow.program_parts import DeltaRecord
+from cqels_py.dataflow.step_memory import SharedBlocks
 from cqels_py.dataflow.step_program import Outcome
 from tests.dataflow.test_step_program import (
     BEGIN,
@@ -25,6 +26,7 @@ from tests.dataflow.test_step_program import (
 )
 
 A, B = "STREAM :a [RANGE 10s] { ?k :a ?x }", "STREAM :b [RANGE 5s] { ?k :b ?y }"
+CHAIN = f"{A} STREAM :b [RANGE 2s] {{ ?l :b ?x }} STREAM :a [RANGE 4s] {{ ?l :a ?y }}"
 
 
 class Session:
@@ -66,7 +68,7 @@ def over(body: str, columns: str) -> str:
 def drawn_text(drawn: random.Random) -> str:
     """A query over the windows A and B, of which several are alike."""
     body = drawn.choice(
-        (f"{A} {B}", f"{A} {B}", f"{A} OPTIONAL {{ {B} }}", f"{A} MINUS {{ {B} }}", f"{{ {A} }} UNION {{ {B} }}")
+        (f"{A} {B}", f"{A} {B}", CHAIN, f"{A} OPTIONAL {{ {B} }}", f"{A} MINUS {{ {B} }}", f"{{ {A} }} UNION {{ {B} }}")
     )
     names = "kx" if "MINUS" in body else "kxy"
     if drawn.random() < 0.4:
@@ -303,3 +305,26 @@ def test_queries_that_come_and_go_leave_nothing_behind(in_mode: Callable[[str], 
         gc.collect()
         records.append(sum(isinstance(each, DeltaRecord) for each in gc.get_objects()))
     assert 5 < max(records[12:]) <= max(records[:12])
+
+
+def test_joins_of_all_queries_work_in_the_same_blocks(outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+    texts = [over(f"{CHAIN} FILTER(?y != {number})", "?k ?l ?y") for number in range(6)]
+    # Other windows, so other scans.
+    texts += [text.replace("RANGE 4s", "RANGE 3s") for text in texts[:2]]
+    # In the middle many leave their windows at once: there is no room for the results, and calls go on.
+    crowd = [(stream, triples, BEGIN + i * 100) for i, (stream, triples, _) in enumerate(of_both_streams(250))]
+    later = [(stream, triples, time + 60 * SECOND + i * 50_000) for i, (stream, triples, time) in enumerate(crowd)]
+    blocks = set[int]()
+
+    def run() -> list[Any]:
+        session = Session()
+        for text in texts:
+            session.register(text)
+        session.push([*crowd, *later])
+        blocks.add(sum(isinstance(each, SharedBlocks) for each in gc.get_objects()))
+        return session.found
+
+    gc.collect()
+    assert len(in_both(run, in_mode, outcomes)) > 500
+    assert Outcome.STOPPED in outcomes and Outcome.COMPLETE in outcomes
+    assert max(blocks) <= 1

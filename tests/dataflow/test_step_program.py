@@ -126,9 +126,22 @@ QUERIES |= GROUPED | {
     "compared": _over("{A} {B} FILTER(?x < ?y && (?y - ?x) / 7 > 1.5)", "?k ?x ?y"),
     "texts": _over('{A} {B} BIND(CONCAT(STR(?x), "-", STR(?y)) AS ?z) FILTER(CONTAINS(?z, "1"))', "?z"),
 }
-CALLED = {
+NO_STARS = {
     "join without a key": QUERIES.pop("join without a key"),
     "chain": _over("{A} STREAM :b [RANGE 2s] { ?l :b ?x } STREAM :a [RANGE 4s] { ?l :a ?z }", "?k ?l ?z"),
+    "chain of groups": _over(
+        "{A} { SELECT ?x (COUNT(?l) AS ?n) { STREAM :b [RANGE 3s] { ?l :b ?x } } GROUP BY ?x } STREAM :a [RANGE 4s] { ?l :a ?n }",
+        "?k ?l ?n",
+    ),
+    "product of three": _over(
+        "{A} STREAM :b [RANGE 8s] { ?l :b ?x } STREAM :a [RANGE 9s] { ?l :other ?z } FILTER(?k != ?l)", "?k ?l ?z"
+    ),
+    "two joins": _over(
+        "{A} STREAM :b [RANGE 4s] { ?l :b ?x } OPTIONAL { {B} STREAM :a [RANGE 2s] { ?m :a ?y } }", "?k ?l ?m"
+    ),
+}
+QUERIES |= NO_STARS
+CALLED = {
     "average below a join": _over("{A} {B}", "?k (AVG(?x) AS ?mean)") + " GROUP BY ?k",
     "average of one input": _over("{A} {B}", "?x (AVG(?y) AS ?mean) (COUNT(*) AS ?n)") + " GROUP BY ?x",
     "different rows": _over("{A} {B}", "(COUNT(DISTINCT *) AS ?n)"),

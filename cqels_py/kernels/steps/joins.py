@@ -9,7 +9,7 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.compiler.native_call import INT8S, INT32S, INT64, INT64_ROWS, NativeCall
-from cqels_py.kernels.joins import semi_anti_join, star
+from cqels_py.kernels.joins import multiway, semi_anti_join, star
 from cqels_py.kernels.primitives.state_record import int8s, int32s, int64s, matrix
 from cqels_py.kernels.primitives.status import DONE, PYTHON_NEEDED
 from cqels_py.kernels.steps.deltas import COUNT, DELTA_COLUMNS, SIGN, TICK, close_gaps
@@ -18,15 +18,21 @@ from cqels_py.kernels.steps.element import KERNEL, LINKS, STATE
 from cqels_py.kernels.structures import ring_index, ring_record
 from cqels_py.kernels.structures.ring_index import CAPACITY, FIFO, LEAVES, OUT, OUT_FULL, PORT_FIELDS, PROBES, WIDTH
 
-LOAD, OUTPUT, RESULT_WIDTH, ASKED, OPTION, FIRST_INPUT = range(3, 9)
+LOAD, OUTPUT, RESULT_WIDTH, ASKED, OPTION, BLOCKS, ALL_KNOWN, FIRST_INPUT = range(3, 11)
 """LINKS, behind those of every entry, whose STATE is the JoinState. RESULT_WIDTH: columns of results; ASKED: the record of that name
-in a join; OPTION: whether results are retracted, or whether a semi-join is asked for. From FIRST_INPUT on: the inputs' deltas."""
+in a join; OPTION: whether results are retracted, or whether a semi-join is asked for; for a join that is no star the record that
+tells where the Blocks are, and ALL_KNOWN. From FIRST_INPUT on: the inputs' deltas."""
+AT = 0
+"""The array of the record that BLOCKS names: their address (1)."""
 PORTS, SLOTS, TICKS, SIGNS, PLACED, LOADED, STARTS, BEGUN = range(1, 9)
 """Arrays of the record: the rows in the order of ticks, as of `LeafRows`, with PLACED, their slots before the join; LOADED: the
 slots input by input; STARTS (inputs + 1); BEGUN (2): 1 where the join has begun, and its kernel's status."""
 
 STAR = NativeCall(
     star.step, INT64, INT32S, INT32S, INT32S, INT8S, INT64, INT64, INT64_ROWS, INT32S, INT8S, INT64
+)  # fmt: skip
+MULTIWAY = NativeCall(
+    multiway.step, INT64, INT32S, INT32S, INT32S, INT8S, INT64, INT64, INT64, INT64, INT64_ROWS, INT32S, INT8S, INT64
 )  # fmt: skip
 SEMI = NativeCall(
     semi_anti_join.step, INT64, INT32S, INT32S, INT32S, INT8S, INT64, INT64, INT64_ROWS, INT32S, INT8S
@@ -35,7 +41,7 @@ COUNTING = NativeCall(
     semi_anti_join.step_counting_right, INT64, INT32S, INT32S, INT32S, INT8S, INT64, INT64, INT64_ROWS, INT32S, INT8S
 )  # fmt: skip
 LOADING = NativeCall(ring_index.load, INT64, INT64, INT64, INT64_ROWS, INT8S, INT32S)
-_star, _semi, _load = STAR.call, SEMI.call, LOADING.call
+_star, _multiway, _semi, _load = STAR.call, MULTIWAY.call, SEMI.call, LOADING.call
 
 
 @jit_flat
@@ -144,6 +150,25 @@ def join(record):
             int32s(record, PORTS)[:rows], int32s(record, SLOTS)[:rows], int32s(record, TICKS)[:rows],
             int8s(record, SIGNS)[:rows], links[STATE], links[ASKED], matrix(int64s(output, DELTA_COLUMNS), width, len(tick)),
             tick, int8s(output, SIGN), links[OPTION],
+        ),
+    )  # fmt: skip
+    return _end(record, status, rows)
+
+
+@jit_flat
+def join_blocks(record):
+    """A join that is no star; see `join`. It works in blocks that all programs of an engine share (dataflow/step_memory.py)."""
+    links, rows = int64s(record, LINKS), _begin(record)
+    if rows <= 0:
+        return np.int64(PYTHON_NEEDED if rows < 0 else DONE)
+    output, width = links[OUTPUT], links[RESULT_WIDTH]
+    tick = int32s(output, TICK)
+    status = _multiway(
+        links[KERNEL],
+        (
+            int32s(record, PORTS)[:rows], int32s(record, SLOTS)[:rows], int32s(record, TICKS)[:rows],
+            int8s(record, SIGNS)[:rows], links[STATE], links[ASKED], links[ALL_KNOWN], int64s(links[BLOCKS], AT)[0],
+            matrix(int64s(output, DELTA_COLUMNS), width, len(tick)), tick, int8s(output, SIGN), links[OPTION],
         ),
     )  # fmt: skip
     return _end(record, status, rows)

@@ -121,7 +121,7 @@ class MultiwayJoin:
         self.layout = layout_of(inputs, expires_fifo, maybe_unbound)
         self.state = JoinState(self.layout, rings_of_ids=True)
         # A number is passed to a kernel faster than a bool.
-        self.retract, self._all_known = int(retract), int(self.state.all_known)
+        self.retract, self.all_known = int(retract), int(self.state.all_known)
         self._widths = [len(variables) for variables in inputs]
         self._find_sources(inputs, output, maybe_unbound)
 
@@ -169,10 +169,14 @@ class MultiwayJoin:
         self.state.cursor[: ring_index.PROBES] = 0
         return self._rest(rows, blocks, room_for(len(rows.tick)))
 
-    def resume(self, rows: LeafRows, made: Delta) -> Iterator[Delta]:
-        """Go on with rows of which a star has made the first chunk of results, until it was full."""
-        yield made
-        yield from self._rest(rows, None, OUT_ROWS)
+    def resume(self, rows: LeafRows, made: Delta, blocks: Blocks | None) -> Iterator[Delta]:
+        """Go on with rows of which the first chunk of results has been made, until it was full. `blocks`: see `_step`."""
+        try:
+            yield made
+            yield from self._rest(rows, blocks, OUT_ROWS)
+        finally:
+            if blocks is not None:
+                self.state.give_back(blocks)
 
     def _rest(self, rows: LeafRows, blocks: Blocks | None, room: int) -> Iterator[Delta]:
         """Process rows from the cursor on. `room`: that of the next chunk."""
@@ -201,7 +205,7 @@ class MultiwayJoin:
                 tick, sign, self.retract,
             )  # fmt: skip
         return kernel.step(  # type: ignore[no-any-return]
-            rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self.asked.address, self._all_known,
+            rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self.asked.address, self.all_known,
             blocks.address, columns, tick, sign, self.retract,
         )  # fmt: skip
 
