@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 from bench.suites import durable
+from tests.support.amount import long
 
 
+@long
 def test_a_few_kills(tmp_path: Path) -> None:
     assert durable.main(["--quick", "--output", str(tmp_path)]) == 0
     figures = json.loads((tmp_path / "durable.json").read_text())["figures"]

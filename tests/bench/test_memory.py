@@ -11,6 +11,7 @@ import pytest
 from bench.suites import memory
 from cqels_py.kernels.windows import varint_queue as varints
 from cqels_py.state.leaf_buffer import LeafBuffer
+from tests.support.amount import long
 
 
 def _words(buffer: LeafBuffer) -> int:
@@ -28,7 +29,15 @@ def test_an_array_counts_once_and_whole() -> None:
     assert sum(memory.arrays_of((buffer, np.zeros(3))).values()) == held + 24
 
 
-@pytest.mark.parametrize(("window", "keys"), [(30_000, 300), (250_000, 50_000), (280_000, 280_000), (360_000, 360_000)])
+@pytest.mark.parametrize(
+    ("window", "keys"),
+    [
+        (30_000, 300),
+        pytest.param(250_000, 50_000, marks=long),
+        (280_000, 280_000),
+        pytest.param(360_000, 360_000, marks=long),
+    ],
+)
 @pytest.mark.parametrize("timed", [False, True])
 def test_a_leaf_with_one_ring_index_is_within_the_bar(timed: bool, window: int, keys: int) -> None:
     """One mapping a key as with the windows of 1,000,000, and many; at whatever size the arrays have grown last. Of windows with few

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 from bench.suites import service_kills
+from tests.support.amount import long
 
 
+@long
 def test_a_few_kills(tmp_path: Path) -> None:
     assert service_kills.main(["--quick", "--output", str(tmp_path)]) == 0
     figures = json.loads((tmp_path / "service_kills.json").read_text())["figures"]

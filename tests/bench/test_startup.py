@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from bench.suites import startup
+from tests.support.amount import long
 
 
+@long
 def test_it_measures_warm_starts_of_every_query_by_command_and_program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ from cqels_py.cli.main import main
 from cqels_py.engine.durable import registration
 from cqels_py.engine.durable.records import Kind
 from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, row
+from tests.support.amount import step
 from tests.support.faults import Crash, Faults, crash
 from tests.support.servers import needed_module
 
@@ -74,7 +75,7 @@ def test_a_run_that_is_cut_off_anywhere_is_completed(
     operations = faults.count
     assert operations > 20
     assert whole.read_text().count("\n") > 5
-    for at in range(1, operations + 1, 5 if name == "join" else 17):
+    for at in range(1, operations + 1, step(5 if name == "join" else 17)):
         output, checkpoint = tmp_path / f"{at}.json", tmp_path / f"{at}"
         faults.count, faults.at = 0, at
         with pytest.raises(Crash):
@@ -110,7 +111,7 @@ def test_graphs_go_on_with_their_numbers_and_blank_nodes(
     assert main(arguments("whole")) == 0
     operations, whole = faults.count, (tmp_path / f"whole.{format_}").read_bytes()
     assert whole.count(b"result") > 5
-    for at in range(2, operations + 1, 7 if format_ == "nquads" else 29):
+    for at in range(2, operations + 1, step(7 if format_ == "nquads" else 29)):
         faults.count, faults.at = 0, at
         with pytest.raises(Crash):
             main(arguments(str(at)))
@@ -141,7 +142,7 @@ def test_a_limit_counts_the_results_of_all_processes(
     operations, whole = faults.count, (tmp_path / "whole.json").read_bytes()
     assert whole.count(b"\n") == 9
     assert (tmp_path / "all.json").read_bytes().startswith(whole)
-    for at in range(2, operations + 1, 5):
+    for at in range(2, operations + 1, step(5)):
         faults.count, faults.at = 0, at
         with pytest.raises(Crash):
             run(str(at), "--limit", "9")

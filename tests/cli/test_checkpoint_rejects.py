@@ -13,6 +13,7 @@ import pytest
 
 from cqels_py.cli.main import main
 from tests.cli.conftest import HEADER, row
+from tests.support.amount import step
 from tests.support.faults import Crash, Faults, crash
 from tests.support.http_server import Request, served
 from tests.support.servers import needed_module
@@ -88,7 +89,7 @@ def test_a_run_that_is_cut_off_anywhere_has_the_same_rejects(
     assert reasons.count("ahead") == 2
     assert reasons.count("late") > 3
     assert len(told) == 6
-    for at in range(2, operations + 1, 23 if every == "0s" else 2):
+    for at in range(2, operations + 1, step(23 if every == "0s" else 2)):
         faults.count, faults.at = 0, at
         with pytest.raises(Crash):
             runs.run(str(at))
@@ -156,7 +157,7 @@ def test_malformed_events_of_a_url_are_told_once(
         assert run("whole", url) == 0
         operations, whole = faults.count, written("whole")
         assert len(whole[1]) == 6
-        for at in range(2, operations + 1, 7):
+        for at in range(2, operations + 1, step(7)):
             faults.count, faults.at = 0, at
             with pytest.raises(Crash):
                 run(str(at), url)

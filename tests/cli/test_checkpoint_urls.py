@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.test_checkpoint import LIVE, quads
+from tests.support.amount import long
 from tests.support.servers import MqttBroker, PostgresServer, needed_module, wait_until
 
 STREAM = "http://ex.org/s"
@@ -124,6 +125,7 @@ def recipe(broker: MqttBroker, url: str) -> str:
     return commands
 
 
+@long
 def test_the_recipe_is_killed_and_goes_on(broker: MqttBroker, server: PostgresServer, url: str, tmp_path: Path) -> None:
     commands = recipe(broker, url)
 

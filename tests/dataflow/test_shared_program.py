@@ -24,6 +24,7 @@ from tests.dataflow.test_step_program import (
     Pushed,
     of_both_streams,
 )
+from tests.support.amount import long
 
 A, B = "STREAM :a [RANGE 10s] { ?k :a ?x }", "STREAM :b [RANGE 5s] { ?k :b ?y }"
 CHAIN = f"{A} STREAM :b [RANGE 2s] {{ ?l :b ?x }} STREAM :a [RANGE 4s] {{ ?l :a ?y }}"
@@ -291,6 +292,7 @@ def test_subscribers_push_raise_and_unregister_in_the_middle(
     assert outcomes.count(Outcome.COMPLETE) > 200
 
 
+@long
 def test_queries_that_come_and_go_leave_nothing_behind(in_mode: Callable[[str], None]) -> None:
     in_mode("program")
     session, records = Session(), list[int]()

@@ -32,6 +32,7 @@ from cqels_py.checkpoints import durable_files, savepoints
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine.durable import logged, registration
 from cqels_py.errors import DataError, UnsupportedQuery, UsageError
+from tests.support.amount import step
 from tests.support.endpoint import endpoint
 from tests.support.faults import Crash, Faults, PowerFailures, crash
 
@@ -274,7 +275,7 @@ def test_a_crash_at_every_operation(name: str, tmp_path: Path, monkeypatch: pyte
     operations, expected = operations_of(tmp_path / "whole", calls, faults)
     assert operations > 60
     assert len(expected[name]) > 10
-    for at in range(1, operations + 1, 4):
+    for at in range(1, operations + 1, step(4)):
         assert disturbed(tmp_path / str(at), calls, faults, iter([at])) == expected, at
 
 
@@ -355,7 +356,7 @@ def test_crashes_of_queries_that_get_elements_of_before(
         assert expected[each] == results, each
     assert "top" not in expected
     assert len(expected[name]) > 20
-    for at in range(3, operations, 1 + operations // 9):
+    for at in range(3, operations, step(1 + operations // 9)):
         assert disturbed(tmp_path / str(at), calls, faults, iter([at, 25])) == expected, at
 
 
@@ -791,7 +792,7 @@ def test_a_run_over_files_goes_on_behind_what_was_taken_in(tmp_path: Path, monke
     whole = Receiver()
     run(tmp_path / "whole", whole)
     operations = faults.count
-    for at in range(4, operations, 11):
+    for at in range(4, operations, step(11)):
         receiver = Receiver()
         for place in (at, 9):
             faults.count, faults.at = 0, place

@@ -27,6 +27,7 @@ from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine.durable import logged
 from cqels_py.errors import CqelsError, DataError, UsageError
 from cqels_py.sources import marked_file
+from tests.support.amount import step
 from tests.support.faults import Crash, Faults, PowerFailures, crash
 
 EX = "http://ex.org/"
@@ -403,7 +404,7 @@ def test_what_comes_behind_files_is_logged(tmp_path: Path, monkeypatch: pytest.M
     faults = Faults(monkeypatch, crash)
     count, expected = operations(tmp_path / "whole", ["join"], program, faults)
     assert len(expected["join"]) > 40
-    for at in range(count // 2, count + 1, 6):
+    for at in range(count // 2, count + 1, step(6)):
         found = told(tmp_path / str(at), ["join"], program, faults, [at, 9])
         assert found["join"] == expected["join"], at
 

@@ -28,6 +28,7 @@ from tests.oracle.naive import Element, Static
 from tests.oracle.naive_algebra import TooManyPairs, Triple
 from tests.oracle.naive_values import Term, date_time_literal, typed
 from tests.support import traces
+from tests.support.amount import ALL
 from tests.support.clauses import CLAUSES
 from tests.support.drawn_modifiers import MODIFIERS, any_slice, sampled, timed
 from tests.support.drawn_windows import C_SPARQL_WINDOWS, RSP_QL_WINDOWS, TIME, WINDOWS, WindowUse, draw_use
@@ -47,7 +48,7 @@ FEATURES = frozenset(
 )
 
 SOAKING = settings().max_examples > 100
-FEW = settings() if SOAKING else settings(max_examples=15)
+FEW = settings() if SOAKING else settings(max_examples=15 if ALL else 5)
 """For a test that runs once for each of many parameters."""
 
 
