@@ -16,6 +16,18 @@ _VALUE = re.compile(rb'"value":"([^"]*)"')
 _EVENT = b"data: {"
 
 
+async def request(host: str, method: str, path: str, kind: str = "text/plain", body: bytes = b"") -> bytes:
+    """The answer to a request, over a connection of its own. `host`: with the port."""
+    name, _, port = host.partition(":")
+    reader, writer = await asyncio.open_connection(name, int(port))
+    head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+    writer.write(head.encode() + b"Connection: close\r\n\r\n" + body)
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
 class Posts:
     """Bodies for a path, over so many connections: one that is answered takes the next body that waits.
 

@@ -5,13 +5,15 @@
 The load comes from this process, on the same machine. Elements as bodies of N-Quads of 5,000 elements, answered when they are on
 the disk: triples a second. Then single elements at a fixed rate: the time from the begin of a POST to its result at a subscriber
 (SSE), and the CPU time that the server and this process take for each. The same with many subscribers: results a second over all.
-Last, so many queries of ten kinds over one stream: how long their registration takes, and elements a second beside ten queries. The
-disk's own time for a sync is in the figures. Writes bench/results/service.json.
+Then 10,000 elements a second, in bodies of ten, each with a result at a subscriber: alone, and while queries are registered and
+removed, two a second. Last, so many queries of ten kinds over one stream: how long their registration takes, and elements a second
+beside ten queries. The disk's own time for a sync is in the figures. Writes bench/results/service.json.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import socket
 import statistics
@@ -20,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ from typing import Any
 import httpx
 
 from bench.suites.durable import sync_seconds
-from bench.suites.http_load import Posts, Subscriber
+from bench.suites.http_load import Posts, Subscriber, request
 from bench.suites.outcome import folder_of, parser_of, taken_now
 from bench.suites.service_kills import start, wait_until_ready
 
@@ -38,6 +40,16 @@ SECONDS, SUBSCRIBERS, QUERIES = 8.0, 1_000, 1_000
 _WARMING = 1.0
 """Seconds for which elements are posted before latency is measured."""
 _IN_A_BODY, _RATE, _CONNECTIONS = 5_000, 1_000, 64
+_TOGETHER, _BODIES = 10, 1_000
+"""Elements in a small body, and such bodies a second."""
+_APART = 0.5
+"""Seconds between registrations."""
+_ADDED = (
+    "SELECT ?k (AVG(?x) AS ?m) { STREAM :s [RANGE 1s] { ?k :a ?x } } GROUP BY ?k",
+    "SELECT ?k ?x ?y { STREAM :s [RANGE 1s] { ?k :a ?x } STREAM :b [RANGE 1s] { ?k :b ?y } }",
+    "SELECT DISTINCT ?x { STREAM :s [RANGE 2s] { ?k :a ?x } }",
+    "SELECT ?k ?x { STREAM :s [RANGE 2s] { ?k :a ?x } } ORDER BY ?x LIMIT 10",
+)
 _DOUBLE = "<http://www.w3.org/2001/XMLSchema#double>"
 
 
@@ -145,6 +157,71 @@ async def latency(served: Served, seconds: float, subscribers: int) -> dict[str,
     }
 
 
+async def registering(served: Served, seconds: float) -> dict[str, dict[str, float]]:
+    """Milliseconds from a POST of a small body to its result: alone, and while queries are registered."""
+    host = served.base.partition("://")[2]
+    found = {"alone": await _small_bodies(host, "alone", seconds)}
+    over, took = asyncio.Event(), list[float]()
+    others = asyncio.create_task(_registrations(host, over, took))
+    beside = await _small_bodies(host, "beside", seconds)
+    over.set()
+    await others
+    median = {"registered": len(took), "registration_ms": round(1000 * statistics.median(took), 1)}
+    return {**found, "beside": beside | median}
+
+
+async def _small_bodies(host: str, phase: str, seconds: float) -> dict[str, float]:
+    """Bodies at a fixed rate: milliseconds from when each was due until its result."""
+    seen: dict[str, float] = {}
+    subscriber = await Subscriber.connected(host, "/queries/firsts/results", seen)
+    posts = await Posts.connected(host, "/streams/s", "application/n-triples", _CONNECTIONS)
+    due: dict[str, float] = {}
+    started = time.perf_counter()
+    for number in range(round(_BODIES * seconds)):
+        name = f"{phase}{number}"
+        due[name] = started + number / _BODIES
+        if (early := due[name] - time.perf_counter()) > 0:
+            await asyncio.sleep(early)
+        posts.post(_small_body(number, name))
+    await posts.all_answered()
+    await asyncio.sleep(1.0)
+    posts.close()
+    subscriber.close()
+    assert not posts.failures, posts.failures[0]
+    times = sorted(1000 * (seen[name] - due[name]) for name in due if name in seen)
+    return {
+        "elements_per_second": _BODIES * _TOGETHER,
+        "p50_ms": round(times[len(times) // 2], 1),
+        "p99_ms": round(times[len(times) * 99 // 100], 1),
+        "worst_ms": round(times[-1], 1),
+        "lost": len(due) - len(times),
+    }
+
+
+def _small_body(number: int, name: str) -> bytes:
+    """Elements of 100 sensors, the first of which has a name."""
+    keys = [f"{EX}k{(number * _TOGETHER + at) % 100}" for at in range(_TOGETHER)]
+    lines = [f'<{EX}n{name}> <{EX}n> "{name}" .']
+    lines += [f'<{key}> <{EX}a> "{number % 50}.5"^^{_DOUBLE} .' for key in keys[1:]]
+    return "\n".join(lines).encode()
+
+
+async def _registrations(host: str, over: asyncio.Event, took: list[float]) -> None:
+    """Register queries and remove them until it is `over`; the seconds that each registration took."""
+    for number in itertools.count():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), _APART)
+        if over.is_set():
+            return
+        begun, path = time.perf_counter(), f"/queries/r{number}"
+        text = (PREFIX + _ADDED[number % len(_ADDED)]).encode()
+        answer = await request(host, "PUT", path, "application/sparql-query", text)
+        assert answer.startswith(b"HTTP/1.1 201"), answer
+        took.append(time.perf_counter() - begun)
+        if number:
+            await request(host, "DELETE", f"/queries/r{number - 1}")
+
+
 def many(base: str, seconds: float, queries: int) -> dict[str, float]:
     """Seconds for registration, and elements a second, beside ten queries and beside so many."""
     found: dict[str, float] = {}
@@ -202,6 +279,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             asyncio.run(latency(server, _WARMING, 1))
             figures["latency"] = asyncio.run(latency(server, seconds, 1))
             figures["subscribers"] = {"subscribers": subscribers} | asyncio.run(latency(server, seconds, subscribers))
+        with served(folder / "registering") as server:
+            with httpx.Client(base_url=server.base) as client:
+                register(client, "firsts", "SELECT ?n { STREAM :s [COUNT 100] { ?x :n ?n } }")
+                register(client, "means", "SELECT ?k (AVG(?x) AS ?m) { STREAM :s [RANGE 1s] { ?k :a ?x } } GROUP BY ?k")
+            asyncio.run(_small_bodies(server.base.partition("://")[2], "first", _WARMING))
+            figures["registering"] = asyncio.run(registering(server, seconds))
         with served(folder / "many") as server:
             figures["queries"] = many(server.base, seconds, given.queries or (20 if given.quick else QUERIES))
     path = taken_now("service", (__doc__ or "").split("\n\n")[0], figures, quick=given.quick).write(folder_of(given))

@@ -77,7 +77,7 @@ from cqels_py.formats.triples import (
 )
 from cqels_py.functions.limits import MAX_TEXT, Limits
 from cqels_py.interrupts import done, undisturbed, use
-from cqels_py.kernels.compiler.prepare import prepare
+from cqels_py.kernels.compiler.prepare import load, prepare
 from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.mappings.frame_map import FrameMap
 from cqels_py.plan.nodes import Plan
@@ -397,7 +397,11 @@ class Engine:
     def _prepare(self, compiled: CompiledQuery, asked: Registration, *, has_static: bool) -> None:
         reading = [*calls_to_read("arrow"), *(calls_to_read("nq") if has_static else ())]
         logging = calls_to_log() if self._inputs.keeps else ()
-        prepare([*calls_of(compiled.plan, rewritten=asked.entailment is not None), *reading, *logging])
+        called = calls_of(compiled.plan, rewritten=asked.entailment is not None)
+        prepare([*called, *reading, *logging])
+        if self._queries:
+            # Not in a step, for which elements of the others wait.
+            load(called)
 
     def register_rules(
         self,

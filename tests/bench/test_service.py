@@ -13,4 +13,6 @@ def test_tiny_sizes(tmp_path: Path) -> None:
     figures = json.loads((tmp_path / "service.json").read_text())["figures"]
     assert figures["ingest"]["triples_per_second"] > 0
     assert figures["latency"]["lost"] == figures["subscribers"]["lost"] == 0
+    beside = figures["registering"]
+    assert beside["alone"]["lost"] == beside["beside"]["lost"] == 0
     assert set(figures["queries"]) >= {"elements_per_second_ten", "elements_per_second_many"}

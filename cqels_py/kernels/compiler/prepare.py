@@ -38,6 +38,8 @@ def announcement() -> str:
 
 _ready: set[KernelCall] = set()
 """Known to be in a file or in this process, or to be out of date."""
+_loaded: set[KernelCall] = set()
+"""Known to be in this process, or to be out of date."""
 
 
 class Reporter(Protocol):
@@ -105,6 +107,16 @@ def prepare(calls: Iterable[KernelCall]) -> int:
             compiled = compile_kernels(absent, _reporter.done)
             _reporter.add(len(compiled), time.perf_counter() - started)
         return len(absent)
+
+
+def load(calls: Iterable[KernelCall]) -> None:
+    """Load those kernels that are in the cache into this process, rather than when they are first called."""
+    if _LATER.get() or numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return
+    for call in calls:
+        if _is_there(call) and call not in _loaded:
+            _loaded.add(call)
+            _compile_here(call)
 
 
 def missing(calls: Iterable[KernelCall]) -> list[KernelCall]:
