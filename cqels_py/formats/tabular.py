@@ -46,6 +46,8 @@ _MICROS = {"d": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 """Microseconds per unit of Arrow's time types."""
 _A_FEW = 64
 """Up to this number of texts, Arrow validates faster than it takes to check for ASCII."""
+_BYTES_OF_A_PLACE = 4
+"""The most bytes a row of a column that repeats: texts take more."""
 _NAMES_SHOWN = 200
 """The number of characters of column names that a message shows: the first line of a file that is no table may be very long."""
 _SHORT = 20
@@ -115,7 +117,7 @@ def parquet_elements(
     """The elements of a Parquet file. The line of a place is the row's number, from 1."""
     reader = _RowReader(dictionary, reading, malformed)
     try:
-        file = pq.ParquetFile(path)
+        file = parquet_file(path)
         # All columns are known here; later only those that are read.
         schema = file.schema_arrow
     except _NOT_SOUND as error:
@@ -207,6 +209,24 @@ def parquet_batches(path: str, chosen: Callable[[list[str]], list[str]]) -> Iter
     except _NOT_SOUND as error:
         raise _not_sound(path, error) from None
     yield from _batches(file, path, chosen(names))
+
+
+def parquet_file(source: Any) -> pq.ParquetFile:
+    """A Parquet file of a stream, open. Columns of terms that repeat in it are read as dictionaries: each term is encoded once."""
+    file = pq.ParquetFile(source)
+    repeating = [name for name in TERMS if _repeats(file.metadata, name)]
+    return pq.ParquetFile(source, metadata=file.metadata, read_dictionary=repeating) if repeating else file
+
+
+def _repeats(metadata: pq.FileMetaData, name: str) -> bool:
+    """Is a column stored as few values and their places? Where they become too many, a file goes on with the values themselves."""
+    if name not in metadata.schema.names or not metadata.num_row_groups:
+        return False
+    # The name of a column within another one may be the same: then this is none of a stream.
+    place = metadata.schema.names.index(name)
+    chunks = [metadata.row_group(number).column(place) for number in range(metadata.num_row_groups)]
+    size = sum(each.total_uncompressed_size for each in chunks)
+    return all(each.has_dictionary_page for each in chunks) and size <= _BYTES_OF_A_PLACE * metadata.num_rows
 
 
 def _batches(file: pq.ParquetFile, path: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -431,6 +451,8 @@ class _RowReader:
         self._delivered = self._open
         # The number of an element that was delivered because nothing came for some time.
         self._flushed = 0
+        # By column its last dictionary, and the ids of its values.
+        self._known: dict[str, tuple[pa.Array, Ids | None]] = {}
 
     def read(self, parts: Iterable[Rows | None]) -> Iterator[ElementBatch]:
         """The elements of consecutive parts of a table; an empty batch where there is none for now."""
@@ -473,6 +495,9 @@ class _RowReader:
         for rows in (self._open, self._delivered):
             yield rows[: len(TERMS)]
             yield rows[_GRAPH:]
+        for _, ids in self._known.values():
+            if ids is not None:
+                yield ids
 
     def _add(self, rows: Rows) -> None:
         errors = dict(rows.errors)
@@ -531,11 +556,12 @@ class _RowReader:
             errors.setdefault(int(out[5, row]), self._error(message, int(out[5, row])))
 
     def _decoded(self, rows: Rows, errors: dict[int, DataError]) -> tuple[dict[str, pa.Array], npt.NDArray[np.int64]]:
-        """The columns by name, texts as UTF-8 strings and times unconverted, and the rows' numbers."""
+        """The columns by name, texts as UTF-8 strings (terms also as dictionaries of them) and times unconverted, and the rows'
+        numbers."""
         table, lines = rows.table, rows.lines
         names = table.schema.names
         _check_columns(names, self._reading, None)
-        columns = {name: _plain(table.column(name), name) for name in _used(names)}
+        columns = {name: _terms_or_times(table.column(name), name) for name in _used(names)}
         wrong: set[int] = set()
         for name, column in columns.items():
             for row, byte in _not_utf8(column):
@@ -550,7 +576,12 @@ class _RowReader:
         self, name: str, texts: pa.Array, scopes: Ids, out: Ids, k: int, errors: dict[int, DataError]
     ) -> None:
         wrong: dict[int, DataError] = {}
-        out[k] = self._dictionary.encode_bytes(*_buffers(texts), scopes, wrong)
+        ids = self._ids_of_values(name, texts.dictionary) if pa.types.is_dictionary(texts.type) else None
+        if ids is not None:
+            out[k] = ids[_integers(texts.indices.cast(_INT64), np.int64)]
+        else:
+            texts = _decoded_once(texts)
+            out[k] = self._dictionary.encode_bytes(*_buffers(texts), scopes, wrong)
         if not misplaced(out[k], k):
             return
         tag = (out[k] >> TAG_SHIFT) & 15
@@ -568,6 +599,16 @@ class _RowReader:
             if self._quotes_doubled and name == "object":
                 message += _quotes_are_doubled(text)
             errors.setdefault(line, self._error(message, line))
+
+    def _ids_of_values(self, name: str, values: pa.Array) -> Ids | None:
+        """The ids of the values of a column's dictionary; None where they depend on the row, or some are no terms."""
+        if name in self._known and self._known[name][0].equals(values):
+            return self._known[name][1]
+        wrong: dict[int, DataError] = {}
+        ids = self._dictionary.encode_bytes(*_buffers(values), np.zeros(len(values), np.int64), wrong)
+        same = not wrong and not np.isin((ids >> TAG_SHIFT) & 15, (0, TAG_BLANK, TAG_OVERFLOW)).any()
+        self._known[name] = values, ids if same else None
+        return self._known[name][1]
 
     def _error(self, message: str, line: int) -> DataError:
         if self._row_numbers is not None:
@@ -681,6 +722,20 @@ def _plain(column: pa.Array, name: str) -> pa.Array:
         if name == "time":
             raise DataError(f"the column time of type {kind} holds no times; {EXPECTED}, or a timestamp") from None
         raise DataError(f"the column {name} of type {kind} holds no terms in N-Triples syntax") from None
+
+
+def _terms_or_times(column: pa.Array, name: str) -> pa.Array:
+    """As `_plain`; but terms stay a dictionary if it is sound and not larger than the column."""
+    is_small = pa.types.is_dictionary(column.type) and len(column.dictionary) <= len(column)
+    if name in TERMS and is_small and not column.null_count:
+        values = _plain(column.dictionary, name)
+        if not _not_utf8(values):
+            return pa.DictionaryArray.from_arrays(column.indices, values)
+    return _plain(column, name)
+
+
+def _decoded_once(texts: pa.Array) -> pa.Array:
+    return texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
 
 
 def _texts(column: pa.Array) -> pa.Array:

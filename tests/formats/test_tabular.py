@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
-from cqels_py.formats.tabular import elements_from_arrow
+from cqels_py.formats.tabular import elements_from_arrow, parquet_file
 from tests.formats.reading import TIME, XSD, Element, Source, elements_of, instant, iri, read_source, renamed
 
 A, P = iri("a"), iri("p")
@@ -186,6 +186,36 @@ def test_coded_columns_may_have_texts_of_any_kind() -> None:
             column = pa.DictionaryArray.from_arrays(which, values.cast(kind))
             coded = coded.set_column(place, name, column)
             assert from_arrow(coded) == [(time, [tuple(terms)]) for time, *terms in rows]
+
+
+TEXTS = (A, P, iri("é"), "_:b", '"x"', f'"5"^^<{XSD}integer>', "<open", "", None)
+
+
+@given(st.lists(st.tuples(*[st.sampled_from(TEXTS)] * 3), min_size=1, max_size=30), st.integers(1, 30))
+def test_dictionaries_say_what_their_values_say(terms: list[tuple[str | None, ...]], cut: int) -> None:
+    """Blank nodes of their elements, malformed values, values that stand nowhere, and another dictionary in each part."""
+    rows = [(number // 2, *row) for number, row in enumerate(terms)]
+    plain = table(rows, "time", *TERMS_ALONE, **dict.fromkeys(TERMS_ALONE, pa.string()))
+    parts = []
+    for part in (plain.slice(0, cut), plain.slice(cut)):
+        for place, name in enumerate(TERMS_ALONE, 1):
+            column = pa.concat_arrays([*part[name].chunks, pa.array([iri("unused")])]).dictionary_encode()
+            part = part.set_column(place, name, column.slice(0, len(part)))
+        parts.append(part)
+    assert leniently(pa.concat_tables(parts)) == leniently(plain)
+
+
+def test_columns_of_a_parquet_file_that_repeat_are_read_as_dictionaries(tmp_path: Path) -> None:
+    count = 3_000
+    rows = [(n, iri(str(n % 7)), P, f'"{n} times something else"') for n in range(count)]
+    pq.write_table(table(rows, "time", *TERMS_ALONE), tmp_path / "s.parquet", row_group_size=1_000)
+    schema = parquet_file(tmp_path / "s.parquet").schema_arrow
+    assert [pa.types.is_dictionary(schema.field(name).type) for name in TERMS_ALONE] == [True, True, False]
+    read = read_source(tmp_path / "s.parquet")
+    assert read.error is None
+    assert [triple for _, triples in read.elements for triple in triples] == [row[1:] for row in rows]
+    pq.write_table(table(rows, "time", *TERMS_ALONE), tmp_path / "s.parquet", use_dictionary=False)
+    assert not any(map(pa.types.is_dictionary, parquet_file(tmp_path / "s.parquet").schema_arrow.types))
 
 
 def test_all_triples_arrive_of_a_large_table() -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cqels_py.checkpoints.locations import file_at
 from cqels_py.errors import DataError
-from cqels_py.formats.tabular import COLUMNS
+from cqels_py.formats.tabular import COLUMNS, parquet_file
 
 FILE = "_cqels_file"
 """The only column of a data frame of files."""
@@ -20,7 +19,7 @@ def rows_of(uri: str) -> pa.Table:
     try:
         system, path = file_at(uri)
         with system.open_input_file(path) as source:
-            file = pq.ParquetFile(source)
+            file = parquet_file(source)
             return file.read(columns=[name for name in COLUMNS if name in file.schema_arrow.names])
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{uri} cannot be read as a Parquet file: {str(error).partition(chr(10))[0]}") from None

@@ -2,25 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from cqels_py.batches.results import ResultBatch
+from cqels_py.batches.elements import Ids
+from cqels_py.batches.results import ResultBatch, detached
 from cqels_py.kernels.rows.distinct import cancel
 
+_PIECE = 1 << 15
+"""Changes that are looked at together, at least: few enough for a processor's cache, in which equal ones are found in half of the
+time."""
 
-def net_changes(batches: Sequence[ResultBatch]) -> ResultBatch:
-    """Of the changes of one query (one batch at least), in order, those that are left when equal additions and removals cancel
-    each other, with their own times.
 
-    >>> ids = [np.array([7, 8, 7]), np.array([8])]
-    >>> one = ResultBatch(("a",), np.array([1, 2, 3]), np.array([1, 1, -1], np.int8), (ids[0],))
-    >>> other = ResultBatch(("a",), np.array([5]), np.array([1], np.int8), (ids[1],))
-    >>> found = net_changes([one, other])
-    >>> found.time.tolist(), found.sign.tolist(), found.columns[0].tolist()
-    ([2, 5], [1, 1], [8, 8])
+class NetChanges:
+    """Collects the changes of one query in order, and keeps those that are left when equal additions and removals cancel each
+    other, with their own times. Its size follows that of what is left.
+
+    `piece`: so many changes at a time, at least, meet those that are left of the changes before.
+
+    >>> changes = NetChanges()
+    >>> ids = np.array([7, 8, 7])
+    >>> changes.add(ResultBatch(("a",), np.array([1, 2, 3]), np.array([1, 1, -1], np.int8), (ids,)))
+    >>> changes.add(ResultBatch(("a",), np.array([5]), np.array([1], np.int8), (np.array([8]),)))
+    >>> found, left_out = changes.fetch()
+    >>> found.time.tolist(), found.sign.tolist(), found.columns[0].tolist(), left_out
+    ([2, 5], [1, 1], [8, 8], 2)
     """
+
+    def __init__(self, piece: int = _PIECE) -> None:
+        self._piece = piece
+        self._kept: list[ResultBatch] = []
+        self._size = self._added = 0
+        self._full = piece
+
+    def add(self, batch: ResultBatch) -> None:
+        self._added += len(batch)
+        for start in range(0, len(batch), self._piece):
+            piece = _slice(batch, start, start + self._piece)
+            self._kept.append(detached(piece))
+            self._size += len(piece)
+            if self._size >= self._full:
+                self._shorten()
+
+    def live_ids(self) -> Iterator[Ids]:
+        """The ids of all values that are kept."""
+        for batch in self._kept:
+            yield from batch.columns
+
+    def fetch(self) -> tuple[ResultBatch | None, int]:
+        """What is left, None if nothing came, and how many changes are not; then begins anew."""
+        if not self._kept:
+            return None, 0
+        self._shorten()
+        (left,) = self._kept
+        left_out = self._added - len(left)
+        self._kept, self._full = [], self._piece
+        self._size = self._added = 0
+        return left, left_out
+
+    def _shorten(self) -> None:
+        left = _left(self._kept)
+        self._kept, self._size = [left], len(left)
+        self._full = max(self._piece, 2 * len(left))
+
+
+def _slice(batch: ResultBatch, start: int, end: int) -> ResultBatch:
+    columns = tuple(column[start:end] for column in batch.columns)
+    return ResultBatch(batch.variables, batch.time[start:end], batch.sign[start:end], columns)
+
+
+def _left(batches: list[ResultBatch]) -> ResultBatch:
+    """What is left of changes that are looked at together."""
     variables = batches[0].variables
     time, sign = (np.concatenate([getattr(each, name) for each in batches]) for name in ("time", "sign"))
     columns = np.array(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, cast
 
@@ -10,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cqels_py.batches.elements import ElementBatch, Ids
-from cqels_py.batches.results import ResultBatch, detached
+from cqels_py.batches.results import ResultBatch
 from cqels_py.checkpoints.state_file import State
 from cqels_py.dataflow import Dataflow
 from cqels_py.dataflow.saved_state import dictionary_state
@@ -22,7 +21,7 @@ from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.spark.exchange import Changes, Exchange, received, sent
 from cqels_py.runners.spark.frequent import Sampled
-from cqels_py.runners.spark.net_changes import net_changes
+from cqels_py.runners.spark.net_changes import NetChanges
 from cqels_py.runners.spark.own_rows import OwnRows
 from cqels_py.runners.spark.routing import PartitionSlice, Promise, combine
 from cqels_py.runners.spark.rows import GRAPH_COLUMNS, graph_rows, solution_rows, triple_rows
@@ -52,8 +51,8 @@ def routed_rows(task: int, packed: list[bytes]) -> pa.RecordBatch:
 class Rendered:
     """Collects results as rows, at once, while their terms are known. Numbers them consecutively.
 
-    `ticks`: rows include the order of ticks of equal time. `own`: those of the part; others are left out. `net`: they are kept as
-    they come, and what is left of them is rendered when it is fetched.
+    `ticks`: rows include the order of ticks of equal time. `own`: those of the part; others are left out. `net`: what is left of
+    them is rendered when it is fetched.
     """
 
     def __init__(
@@ -77,10 +76,9 @@ class Rendered:
         self._own = own
         self.left_out = 0
         self.wanted = True
-        self._changes: list[ResultBatch] | None = None
-        if net:
-            self._changes = []
-            dictionary.hold(self._live_ids)
+        self._changes = NetChanges() if net else None
+        if self._changes is not None:
+            dictionary.hold(self._changes.live_ids)
 
     def deliver(self, batch: ResultBatch) -> None:
         if self._own is not None:
@@ -90,7 +88,7 @@ class Rendered:
         if self._changes is None:
             self._render(batch)
         else:
-            self._changes.append(detached(batch))
+            self._changes.add(batch)
 
     def _render(self, batch: ResultBatch) -> None:
         first = self.delivered
@@ -114,16 +112,12 @@ class Rendered:
         if self._step is not None:
             self._step += 1
 
-    def _live_ids(self) -> Iterator[Ids]:
-        for batch in self._changes or ():
-            yield from batch.columns
-
     def fetch(self) -> list[pa.RecordBatch]:
-        if self._changes:
-            left = net_changes(self._changes)
-            self.left_out += sum(map(len, self._changes)) - len(left)
-            self._changes.clear()
-            self._render(left)
+        if self._changes is not None:
+            left, left_out = self._changes.fetch()
+            self.left_out += left_out
+            if left is not None:
+                self._render(left)
         rows, self._rows = self._rows, []
         if self._step is not None:
             self._step = 0

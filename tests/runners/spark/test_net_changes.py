@@ -6,10 +6,13 @@ import random
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
+from cqels_py.batches.results import ResultBatch
 from cqels_py.engine.compile import compile_query
 from cqels_py.errors import UsageError
+from cqels_py.runners.spark.net_changes import NetChanges
 from cqels_py.spark import prepare, statistics
 from tests.runners.spark import simulation
 from tests.runners.spark.test_simulated import DIVIDED, EX, STATIC, drawn
@@ -63,3 +66,37 @@ def test_what_has_no_net_change() -> None:
     text = f"PREFIX : <{EX}> {DIVIDED['range']}"
     with simulation.scratch() as place, pytest.raises(UsageError, match="give changelog=True"):
         prepare(text, state=place, partitions=2, net=True)
+
+
+@pytest.mark.parametrize("piece", [1, 3, 16])
+def test_in_pieces_as_in_one(piece: int) -> None:
+    """Whatever the pieces, each change that is left has the time of one that none after it cancels; arrays are its own."""
+    chance = random.Random(piece)
+    for _ in range(30):
+        changes = NetChanges(piece)
+        expected: dict[int, list[tuple[int, int]]] = {}
+        added = 0
+        for _ in range(chance.randrange(4)):
+            values = [chance.randrange(6) for _ in range(chance.randrange(20))]
+            signs = [chance.choice((1, -1)) for _ in values]
+            for value, sign in zip(values, signs, strict=True):
+                waiting = expected.setdefault(value, [])
+                if waiting and waiting[-1][1] != sign:
+                    waiting.pop()
+                else:
+                    waiting.append((added, sign))
+                added += 1
+            time = np.arange(added - len(values), added)
+            batch = ResultBatch(("a",), time, np.array(signs, np.int8), (np.array(values, np.int64),))
+            changes.add(batch)
+            time[:] = -1
+        left, left_out = changes.fetch()
+        found = (
+            []
+            if left is None
+            else list(zip(left.time.tolist(), left.sign.tolist(), left.columns[0].tolist(), strict=True))
+        )
+        wanted = sorted((*each, value) for value, waiting in expected.items() for each in waiting)
+        assert found == wanted
+        assert left_out == added - len(wanted)
+        assert changes.fetch() == (None, 0)
