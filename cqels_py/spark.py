@@ -308,12 +308,26 @@ def parquet(folder: str, *, session: Session | None = None, files_a_batch: int |
     `folder`: a path or URI that all workers reach, by pyarrow; files are complete when they appear, and each is one task's.
     `session`: the active one if it is left out. `files_a_batch`: the most of a micro-batch; None: all that are there.
     """
-    from cqels_py.runners.spark.pipeline import parquet_files
+    return _files(folder, session, files_a_batch, "*.parquet")
+
+
+def files(folder: str, *, session: Session | None = None, files_a_batch: int | None = None) -> Frame:
+    """The files in a folder as a streaming data frame for `continuous` alone, which reads them in its own tasks, as `parquet` does.
+
+    Their endings say what they are: N-Quads, N-Triples, Turtle, TriG, RDF/XML, JSON-LD, NDJSON, CSV, TSV, Parquet, Arrow or Jelly,
+    also with .gz or .zst, and with the elements that `engine.run` makes of them. A file of a store is copied to the host of its task
+    first, but for Parquet. The arguments are those of `parquet`.
+    """
+    return _files(folder, session, files_a_batch, "*")
+
+
+def _files(folder: str, session: Session | None, files_a_batch: int | None, names: str) -> Frame:
+    from cqels_py.runners.spark.pipeline import frame_of_files
     from cqels_py.runners.spark.session import get_session
 
     if files_a_batch is not None:
         check_count(files_a_batch, "files_a_batch")
-    return parquet_files(session or get_session(), folder, files_a_batch)
+    return frame_of_files(session or get_session(), folder, files_a_batch, names)
 
 
 def migrate(
@@ -561,6 +575,8 @@ class _Prepared:
             documents=self.documents,
             graphs=plan.graphs,
             waiting=waiting,
+            by_file=options.by_file,
+            contexts=read_contexts(options.contexts),
         )
 
 

@@ -314,8 +314,11 @@ def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitS
     from cqels_py.runners.spark.session import connected_session, cores_of, require_pyspark, session_for_a_run
 
     require_pyspark()
+    from cqels_py.cli.job import read_in_tasks
     from cqels_py.distribution.stages import stages_of
+    from cqels_py.formats.scopes import SOURCE
     from cqels_py.runners.spark.driver import SparkRun
+    from cqels_py.runners.spark.files_run import FOR_ALL, FilesRun
     from cqels_py.runners.spark.warming import calls_of_tasks, warm_hosts
     from cqels_py.spark import check_new, prepare
 
@@ -327,6 +330,17 @@ def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitS
     else:
         session = cleanup.enter_context(connected_session(job.remote, job.archives))
         check_new(state, session=session)
+    in_tasks = read_in_tasks(job)
+    latest = max([job.lateness_of.get(stream, job.lateness) for stream in compiled.plan.streams], default=job.lateness)
+    reading: dict[str, Any] = {"in_order": True, "lateness": latest}
+    if in_tasks:
+        reading = {
+            "lateness": job.lateness,
+            "lateness_of": job.lateness_of,
+            "idle": FOR_ALL if len(compiled.plan.streams) > 1 else None,
+            "on_error": job.on_error,
+            "by_file": job.blank_nodes == SOURCE,
+        }
     work, plan = prepare(
         compiled,
         state=state,
@@ -335,16 +349,15 @@ def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitS
         static=list(job.static),
         static_graphs=job.static_graphs,
         changelog=changelog,
-        lateness=max(
-            [job.lateness_of.get(stream, job.lateness) for stream in compiled.plan.streams], default=job.lateness
-        ),
         entailment=job.entailment,
         solutions=True,
-        in_order=True,
         contexts=job.contexts,
+        **reading,
     )
     if job.remote is not None or (job.master is not None and not job.master.startswith("local")):
         warm_hosts(session, calls_of_tasks(plan, stages_of(plan, max(work.parts))), cores_of(session))
+    if in_tasks:
+        return FilesRun(session, work, plan, report=reports(), keep_terms=job.format == "table")
     return SparkRun(
         session, work, plan, batch=job.batch, on_error=job.on_error, report=reports(), blank_nodes=job.blank_nodes,
         contexts=job.contexts, keep_terms=job.format == "table",

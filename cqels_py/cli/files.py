@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cqels_py.cli.job import read_in_tasks
 from cqels_py.connections.tables import is_table
 from cqels_py.errors import UsageError
 from cqels_py.formats.compression import local_path
@@ -58,12 +59,13 @@ def output_of(given: str | None) -> dict[str, Any]:
 
 def check(job: Job) -> None:
     """UsageError for an input that cannot be read, for a wrong URL, and for an output that is also an input."""
-    for source in job.streams.values():
+    in_tasks = read_in_tasks(job)
+    for source in [] if in_tasks else job.streams.values():
         if SOURCES.is_url(source):
             source_of(source)
     if job.sink is not None:
         sink_of(job.sink)
-    read = [*_static(job), *_streams(job.streams)]
+    read = [*_static(job), *([] if in_tasks else _streams(job.streams))]
     for option, path in read:
         _check_readable(option, path)
     _check_standard_input(job.streams)

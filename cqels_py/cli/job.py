@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,6 +123,35 @@ def check_cluster(
         )
 
 
+_OF_STORES = re.compile(r"(s3|s3a|s3n|gs|abfs|abfss|hdfs|viewfs)://", re.IGNORECASE)
+
+
+def read_in_tasks(job: Job) -> bool:
+    """Do Spark's tasks read the streams, as these are folders, or in stores that all hosts of a cluster reach? Files are read by the
+    command itself. UsageError if only some are shared, and for options that only the command has a use for."""
+    if job.runner != "spark":
+        return False
+    shared = {iri: _is_shared(source) for iri, source in job.streams.items()}
+    if not any(shared.values()):
+        return False
+    for iri, is_shared in shared.items():
+        if not is_shared:
+            raise UsageError(
+                f"--stream <{iri}>: Spark's tasks read the folders of other streams, and the command itself reads files: give a "
+                "folder that all workers reach, or its URI (s3a://bucket/folder)"
+            )
+    if job.batch is not None:
+        raise UsageError("--batch counts elements that the command reads; Spark's tasks read whole files: leave it out")
+    return True
+
+
+def _is_shared(source: Any) -> bool:
+    if not isinstance(source, str) or source == "-":
+        return False
+    folder = Path(source.removeprefix("file://"))
+    return _OF_STORES.match(source) is not None or source.endswith("/") or folder.is_dir()
+
+
 def check_urls(runner: str, job: Job) -> None:
     """UsageError where the runner has no connectors, and for a format of an output that has its own."""
     from cqels_py.connections.tables import is_table
@@ -130,11 +160,12 @@ def check_urls(runner: str, job: Job) -> None:
 
     if job.sink is not None and job.format is not None:
         raise UsageError(f"--format is for files; the options of {job.sink.partition(':')[0]}: are part of its URL")
-    urls = [source for source in job.streams.values() if isinstance(source, str) and SOURCES.is_url(source)]
+    sources = [] if read_in_tasks(job) else job.streams.values()
+    urls = [source for source in sources if isinstance(source, str) and SOURCES.is_url(source)]
     for url in [*urls, *([] if job.sink is None else [job.sink])]:
         if runner == "spark":
             raise UsageError(
-                f"{url.partition(':')[0]}: is for the local runner; on Spark sources and outputs are files"
+                f"{url.partition(':')[0]}: is for the local runner; on Spark sources are files and folders, and outputs files"
             )
     for table in [*job.static, *job.static_graphs.values()]:
         if is_table(table) and StaticTable.of(table).refresh is not None and runner == "spark":

@@ -33,7 +33,7 @@ streams = click.option(
     "streams",
     metavar="IRI=SOURCE",
     multiple=True,
-    help="A stream's source: a file, the URL of a connector, or - for standard input.",
+    help="A stream's source: a file, the URL of a connector, - for standard input, or on Spark a folder.",
 )
 static = click.option(
     "--static", metavar="FILE", multiple=True, help="Static data for the default graph: a file, or the URL of a table."

@@ -61,7 +61,8 @@ class Reading:
     input that comes while it is read; an element that has begun is complete where that says so, and `on_split` gets its later
     triples. `per_element`: blank nodes belong to their elements, not to the source. `on_questionable_time`: called once with an
     integer time of a table that seems to be in another unit. `arrival`: the time, in microseconds, of elements that have none; None:
-    these are malformed. `marks`: where the text begins, and from where on it can be read by others.
+    these are malformed. `marks`: where the text begins, and from where on it can be read by others. `scope`: that of blank nodes, or
+    the first of those of elements; None: a new one of the dictionary.
     """
 
     form: int
@@ -76,6 +77,7 @@ class Reading:
     on_split: Malformed | None = None
     arrival: int | None = None
     marks: Marks | None = None
+    scope: int | None = None
 
 
 class Tokenizer:
@@ -223,7 +225,7 @@ class ElementReader:
         self._dictionary = dictionary
         self._reading = reading
         self._malformed = malformed
-        self._scope = dictionary.next_document() << ELEMENT_BITS
+        self._scope = dictionary.next_document() << ELEMENT_BITS if reading.scope is None else reading.scope
         self._tokenizer = Tokenizer(
             dictionary, reading.form, reading.form != kernel.BY_SUBJECT, self._scope, reading.source, malformed
         )

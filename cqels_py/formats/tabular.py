@@ -441,7 +441,8 @@ class _RowReader:
         self._dictionary = dictionary
         self._malformed = malformed
         self._quotes_doubled = quotes_doubled
-        self._scope = dictionary.next_document() << ELEMENT_BITS if scope is None else scope
+        given = reading.scope if scope is None else scope
+        self._scope = dictionary.next_document() << ELEMENT_BITS if given is None else given
         self._time_id = dictionary.encode_one(reading.time_predicate) if reading.time_predicate else 0
         self._number = 0
         self._last: tuple[int, str] | None = None

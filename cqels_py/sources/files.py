@@ -54,6 +54,7 @@ def open_source(
     contexts: Contexts = NO_CONTEXTS,
     wait: InputWait | None = None,
     on_split: Callable[[DataError], None] | None = None,
+    scope: int | None = None,
 ) -> Iterator[ElementBatch]:
     """The elements of a source, in batches as they become available.
 
@@ -61,7 +62,7 @@ def open_source(
     the point) says otherwise. `time_predicate`: an IRI. `on_error`: "stop" raises DataError at malformed input, after the elements
     before it; "skip" gives it to `report` and continues. UsageError for a file that is not there or whose format is not known. An
     element that lost a malformed line keeps its other triples. `blank_nodes`: the scope of their labels. `graphs`: the names of
-    elements' graphs are asked for. `contexts`: those that JSON-LD may name by IRI. `on_questionable_time`, `on_split`: see
+    elements' graphs are asked for. `contexts`: those that JSON-LD may name by IRI. `on_questionable_time`, `on_split`, `scope`: see
     `Reading`. `wait`: where standard input or a pipe whose elements are lines has nothing when this ends, batches are empty, and an
     element that has begun is complete.
     """
@@ -88,6 +89,7 @@ def open_source(
         on_questionable_time=on_questionable_time,
         wait=wait,
         on_split=on_split,
+        scope=scope,
     )
     if form not in _MAY_PAUSE:
         wait = None

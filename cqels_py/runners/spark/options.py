@@ -20,7 +20,8 @@ class QueryOptions:
     """The options of `continuous` on which the job of a query depends, with their meaning there; UsageError for wrong values.
 
     `graphs`: the results are elements of a stream (`constructed`). `solutions`: rows have the query's solutions in columns "0",
-    "1" …, also of CONSTRUCT. `in_order`: elements are taken in the order in which they come (see `Job`).
+    "1" …, also of CONSTRUCT. `in_order`: elements are taken in the order in which they come (see `Job`). `by_file`: the scope of a
+    blank node's label is its file, where tasks read files.
     """
 
     partitions: int
@@ -40,6 +41,7 @@ class QueryOptions:
     graphs: bool = False
     solutions: bool = False
     in_order: bool = False
+    by_file: bool = False
 
     def __post_init__(self) -> None:
         check_count(self.partitions, "partitions")

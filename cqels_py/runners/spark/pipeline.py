@@ -51,12 +51,14 @@ class Timing:
     """How the time of a query goes on beside its elements.
 
     `clock_delay`: with the clock, so many microseconds behind it; None: not with the clock. `lateness`: that of the query, by which
-    elements of other frames, and of other queries, are ahead of it. `beside`: frames whose elements move it on.
+    elements of other frames, and of other queries, are ahead of it. `beside`: frames whose elements move it on. `ended`: the streams
+    that have ended, for which others do not wait.
     """
 
     clock_delay: int | None = None
     lateness: int = 0
     beside: Sequence[Frame] = ()
+    ended: frozenset[int] = frozenset()
 
 
 _BY_ELEMENTS = Timing()
@@ -113,7 +115,8 @@ def _routed(job: Job, frames: Mapping[int, Frame], batch: int | None, timing: Ti
 
     def route(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
-        return stage.route(job, batches, _batch(context, batch), context.partitionId(), integers, of_files)
+        number, task, ended = _batch(context, batch), context.partitionId(), timing.ended
+        return stage.route(job, batches, number, task, integers, of_files, ended)
 
     parts = [_rows(job, frame, number, timing.lateness) for number, frame in sorted(frames.items())]
     parts += [_times(job, _time(frame) - timing.lateness, stage.TIME, frame) for frame in timing.beside]
@@ -207,9 +210,9 @@ def _check_fed(plan: Plan, stream: int) -> None:
         raise UsageError(f"the elements of <{iri}> come from a query and are in no named graph: leave out GRAPH")
 
 
-def parquet_files(session: SparkSession, folder: str, files_a_batch: int | None) -> Frame:
-    """A streaming data frame of the names of files."""
-    reader = session.readStream.format(FORMAT).schema(SCHEMA).option("pathGlobFilter", "*.parquet")
+def frame_of_files(session: SparkSession, folder: str, files_a_batch: int | None, names: str) -> Frame:
+    """A streaming data frame of the names of files that match the pattern `names`."""
+    reader = session.readStream.format(FORMAT).schema(SCHEMA).option("pathGlobFilter", names)
     if files_a_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files_a_batch)
     return reader.load(folder).select(F.col("path").alias(FILE))

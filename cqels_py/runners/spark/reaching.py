@@ -58,9 +58,12 @@ class StateFolder:
         return dict(self._ask(folder.heavy_values))
 
     def _ask(self, function: _Function, *arguments: object) -> Any:
-        if self.session is None or not is_connected(self.session):
-            return function(self.location, *arguments)
-        return _in_a_task(self.session, partial(function, self.location, *arguments))
+        return asked(self.session, partial(function, self.location, *arguments))
+
+
+def asked(session: Session | None, call: Callable[[], Any]) -> Any:
+    """The result of a call, which can be written as JSON: of a task, if the session is one of Spark Connect."""
+    return call() if session is None or not is_connected(session) else _in_a_task(session, call)
 
 
 def _lay_out(location: Location, about: Mapping[str, str | int], application: str | None, beginning: bytes) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 
 import numpy as np
@@ -19,12 +19,14 @@ from cqels_py.checkpoints.state_file import from_bytes
 from cqels_py.checkpoints.store import Attempt, PartStore, Reached, Saved, Start
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
+from cqels_py.formats.contexts import Contexts
+from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
 from cqels_py.formats.tabular import elements_from_arrow
-from cqels_py.formats.times import unit_question
+from cqels_py.formats.times import FAR, unit_question
 from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.blueprint import blueprint_of
 from cqels_py.runners.spark.exchange import Exchange
-from cqels_py.runners.spark.files import rows_of
+from cqels_py.runners.spark.files import elements_of, is_parquet, rows_of
 from cqels_py.runners.spark.frequent import Sampled, noted
 from cqels_py.runners.spark.hot import HotCopy, HotFolders
 from cqels_py.runners.spark.metrics import BatchCounts, counted
@@ -32,6 +34,7 @@ from cqels_py.runners.spark.packing import packed_list, unpacked_list
 from cqels_py.runners.spark.parts import PartState, ReadingState, routed_rows
 from cqels_py.runners.spark.routing import Promise, Routing, slices
 from cqels_py.runners.spark.watermarks import LatestTimes, Waiting
+from cqels_py.sources.protocol import Opening
 
 _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
 """Scopes of blank nodes are made of batch, task, and row of a task, so that those of different elements differ."""
@@ -52,7 +55,8 @@ class Job:
     `skip_malformed`: rows with malformed terms are left out and counted. `run`: how many times a driver has opened the
     state, this one included. `folder`: a path or a URI; `blueprint`: packed, from which states are made. `tasks`: the most of a
     stage, each of which evaluates several parts where there are more; None: one a part. `waiting`: how elements wait for others,
-    None: they do not.
+    None: they do not. `by_file`: where tasks read files, a label denotes one node in its file, not in its element. `contexts`: those
+    that JSON-LD in files may name.
     """
 
     folder: str
@@ -71,6 +75,8 @@ class Job:
     graphs: tuple[bool, ...] = ()
     tasks: int | None = None
     waiting: Waiting | None = None
+    by_file: bool = False
+    contexts: Contexts = field(default_factory=dict)
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -85,21 +91,30 @@ def route(
     task: int,
     integers: frozenset[int] = frozenset(),
     of_files: frozenset[int] = frozenset(),
+    ended: frozenset[int] = frozenset(),
 ) -> Iterator[pa.RecordBatch]:
     """The input of each partition from the rows (stream, time, graph, subject, predicate, object) of one task.
 
     `integers`: the streams whose times came as integers or texts, not as timestamps; `of_files`: those whose rows have the URI of a
-    file instead of a graph's name, which is read here.
+    file instead of a graph's name, which is read here; `ended`: those of which no more rows will come, so that others do not wait
+    for them.
     """
     scope = (batch % (1 << _BATCH_BITS) << _TASK_BITS | task % (1 << _TASK_BITS)) << _ROW_BITS
     dictionary = Dictionary(strict=True)
     skipped: list[DataError] = []
     rows, promise, now = _without_clock(batches)
     latest: dict[tuple[int, int], int] = {}
-    tables = _tables(rows, of_files)
-    elements = concatenate_elements(
-        list(_elements(job, tables, dictionary, scope, skipped, integers | of_files, latest))
-    )
+    reader = _Reader(job, dictionary, skipped, integers | of_files)
+    read = []
+    for part in _parts(rows, of_files):
+        for partition, elements in reader.elements(part, scope):
+            if len(elements):
+                last = int(elements.time.max())
+                latest[part.stream, partition] = max(latest.get((part.stream, partition), last), last)
+            read.append(elements)
+        scope += len(part.rows)
+    elements = concatenate_elements(read)
+    latest |= {(stream, 0): FAR for stream in ended}
     reached = None if job.waiting is None else LatestTimes.of(latest, now)
     if skipped:
         _LOG.warning("micro-batch %d: %d malformed rows skipped, the first: %s", batch, len(skipped), skipped[0])
@@ -146,8 +161,17 @@ def _without_clock(batches: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBat
     return rows, Promise.of_all(told), now
 
 
-def _tables(batches: Iterable[pa.RecordBatch], of_files: frozenset[int]) -> Iterator[tuple[int, str, pa.Table]]:
-    """The rows of each stream: its number, the file that they are in (empty: in none), and the rows."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows of a stream, or a file of it by its URI."""
+
+    stream: int
+    rows: pa.Table
+    file: str | None = None
+
+
+def _parts(batches: Iterable[pa.RecordBatch], of_files: frozenset[int]) -> Iterator[_Part]:
+    """The rows of each stream, or each of its files."""
     rows = [batch for batch in batches if batch.num_rows]
     if not rows:
         return
@@ -155,48 +179,76 @@ def _tables(batches: Iterable[pa.RecordBatch], of_files: frozenset[int]) -> Iter
     for stream in sorted(table.column("stream").unique().to_pylist()):
         mine = table.filter(pc.equal(table.column("stream"), stream))
         if stream not in of_files:
-            yield stream, "", mine
+            yield _Part(stream, mine)
             continue
         for uri in mine.column("graph").to_pylist():
-            yield stream, f" in {uri}", rows_of(uri)
+            parquet = is_parquet(uri)
+            yield _Part(stream, rows_of(uri) if parquet else mine.slice(0, 0), uri)
 
 
-def _elements(
-    job: Job,
-    tables: Iterable[tuple[int, str, pa.Table]],
-    dictionary: Dictionary,
-    scope: int,
-    skipped: list[DataError],
-    integers: frozenset[int],
-    latest: dict[tuple[int, int], int],
-) -> Iterator[ElementBatch]:
-    """`latest`: gets the latest times by stream and partition."""
-    for stream, file, mine in tables:
-        predicate = job.time_predicates[stream]
-        unused = {"stream", PARTITION, PLANNED, *([] if predicate is None else ["time"])} & {*mine.column_names}
-        malformed = skipped.append if job.skip_malformed else None
-        where = f"<{job.streams[stream]}>{file}, row"
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Makes elements of the rows and files of a task. `skipped` gets malformed ones, if they are skipped; `integers`: the streams
+    whose times may be integers in another unit."""
+
+    job: Job
+    dictionary: Dictionary
+    skipped: list[DataError]
+    integers: frozenset[int]
+
+    def elements(self, part: _Part, scope: int) -> Iterator[tuple[int, ElementBatch]]:
+        """With the numbers of their partitions. `scope`: that of the first element's blank nodes."""
+        job, stream = self.job, part.stream
         document = job.documents[stream] if job.documents else None
-        for partition, places in _partitions(mine):
-            part = (mine if places is None else mine.take(places)).drop_columns([*unused])
+        per_element = document is None and not (job.by_file and part.file is not None)
+        if part.file is not None:
+            scope = scope_of_document(part.file) >> 1
+        scope = scope if document is None else document
+        if part.file is None or is_parquet(part.file):
+            yield from self._of_rows(part, scope, per_element=per_element)
+            return
+        opening = Opening(
+            stream=job.streams[stream],
+            number=stream,
+            dictionary=self.dictionary,
+            time_predicate=job.time_predicates[stream],
+            on_error="skip" if job.skip_malformed else "stop",
+            report=self.skipped.append,
+            blank_nodes=ELEMENT if per_element else SOURCE,
+            graphs=self._graphs(stream),
+            contexts=job.contexts,
+            on_questionable_time=partial(_ask, job, stream),
+        )
+        for elements in elements_of(part.file, opening, scope):
+            yield 0, elements
+
+    def _of_rows(self, part: _Part, scope: int, *, per_element: bool) -> Iterator[tuple[int, ElementBatch]]:
+        job, stream, rows = self.job, part.stream, part.rows
+        predicate = job.time_predicates[stream]
+        unused = {"stream", PARTITION, PLANNED, *([] if predicate is None else ["time"])} & {*rows.column_names}
+        malformed = self.skipped.append if job.skip_malformed else None
+        where = f"<{job.streams[stream]}>{'' if part.file is None else f' in {part.file}'}, row"
+        for partition, places in _partitions(rows):
+            mine = (rows if places is None else rows.take(places)).drop_columns([*unused])
             for elements in elements_from_arrow(
-                part,
-                dictionary,
+                mine,
+                self.dictionary,
                 stream,
                 predicate,
                 malformed,
-                scope=scope if document is None else document,
+                scope=scope,
                 where=where,
-                per_element=document is None,
-                graphs=bool(job.graphs) and job.graphs[stream],
+                per_element=per_element,
+                graphs=self._graphs(stream),
                 numbers=None if places is None else places + 1,
-                on_questionable_time=partial(_ask, job, stream) if stream in integers else None,
+                on_questionable_time=partial(_ask, job, stream) if stream in self.integers else None,
             ):
-                if job.waiting is not None and len(elements):
-                    last = int(elements.time.max())
-                    latest[stream, partition] = max(latest.get((stream, partition), last), last)
-                yield elements
-            scope += len(part)
+                yield partition, elements
+            if per_element:
+                scope += len(mine)
+
+    def _graphs(self, stream: int) -> bool:
+        return bool(self.job.graphs) and self.job.graphs[stream]
 
 
 def _partitions(rows: pa.Table) -> Iterator[tuple[int, npt.NDArray[np.int64] | None]]:
