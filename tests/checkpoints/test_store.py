@@ -16,7 +16,6 @@ from cqels_py.checkpoints.shared_folder import SharedFolder
 from cqels_py.checkpoints.store import Attempt, OtherRows, PartStore, Saved
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError, UsageError
-from cqels_py.plan.nodes import Plan
 from cqels_py.runners import local
 from cqels_py.runners.spark import parts, stage
 from cqels_py.spark import prepare, statistics
@@ -364,15 +363,6 @@ def test_wrong_arguments(state: Path, wrong: dict[str, Any], message: str) -> No
     options: dict[str, Any] = {"query": QUERY, "state": state, "partitions": 2} | wrong
     with pytest.raises(UsageError, match=message):
         prepare(**options)
-    assert not state.exists()
-
-
-def test_arguments_are_checked_before_anything_is_written(state: Path) -> None:
-    def check(plan: Plan) -> None:
-        raise UsageError("no good")
-
-    with pytest.raises(UsageError, match="no good"):
-        prepare(QUERY, state=state, partitions=2, check=check)
     assert not state.exists()
 
 
