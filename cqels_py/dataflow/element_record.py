@@ -89,7 +89,7 @@ class ElementRecord:
 
     @property
     def due_through(self) -> int:
-        """The instant through which what was due has happened, once the clock has taken it in."""
+        """The instant through which everything due has happened, once the clock has taken it in."""
         return self._to_numbers[element.DUE_THROUGH]
 
     def batch(self) -> ElementBatch:

@@ -414,7 +414,7 @@ class Engine:
         source: str = "<program>",
         facts_source: str = "<facts>",
     ) -> RegisteredRules:
-        """A program of temporal rules in the syntax of MeTeoR, for queries that ask what it says.
+        """A program of temporal rules in the syntax of MeTeoR, for queries over the facts that it derives.
 
         `P(X)` is `?x a <P>` and `P(X,Y)` is `?x <P> ?y`, where names are IRIs of the `namespace`, those with a colon IRIs already,
         and numbers are xsd:integer or xsd:decimal. Facts are the triples of `streams`, at their elements' times, and those of

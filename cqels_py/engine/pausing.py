@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cqels_py.engine.query import Query
 
 GOES_OVER = 2
-"""So many times `max_backlog` may wait for the sink of a query whose sources are paused: results of what was read before."""
+"""So many times `max_backlog` may wait for the sink of a query whose sources are paused: results of elements that were read before."""
 
 
 def is_paused(engine: Engine, stream: str) -> bool:
@@ -25,7 +25,7 @@ def is_paused(engine: Engine, stream: str) -> bool:
 def can_pause(engine: Engine, query: Query) -> bool:
     """Is it enough for a query whose results cannot wait any longer that its sources are paused?
 
-    They are sources of `feed`, and read by it and by others alone that have to wait, too; and no query reads what it makes.
+    They are sources of `feed`, and read by it and by others alone that have to wait, too; and no query reads its results.
     """
     streams = set(query.streams)
     running = engine._queries.get(query)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class SinglePush:
     """Pushes single elements of one stream, which `single` takes in, to an engine without a checkpoint and without a batch size.
 
-    Of all that `Engine.push` does it looks only at what may be otherwise at each element. It is one function, as calls of further
+    Of all that `Engine.push` does it looks only at the things that may change with each element. It is one function, as calls of further
     ones would be most of its time.
     """
 

@@ -1,4 +1,4 @@
-"""`STATE [STEP d] { … }`: the clause is read, and its group becomes a relation of what the rules say."""
+"""`STATE [STEP d] { … }`: the clause is read, and its group becomes a relation of the facts that the rules derive."""
 
 from __future__ import annotations
 

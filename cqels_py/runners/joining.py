@@ -51,7 +51,7 @@ class _Standing:
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """Inputs that came while the query was not there yet. `now`: by the clock; `step`: what it does to the query's group.
+    """Inputs that came while the query was not there yet. `now`: by the clock; `step`: its effect on the query's group.
 
     `elements`: those of its streams, of which `counted` have been told as dropped; None: the input is none of elements.
     """

@@ -131,7 +131,7 @@ def together(tasks: Iterable[Sampled], parts: int) -> list[Sampled]:
 
 
 def frequent(seen: Iterable[Sampled], parts: int) -> Frequent:
-    """The values that are in more than half of what each of so many partitions would have if all had the same number of triples.
+    """The values that are in more than half of the triples that each of so many partitions would have if all had the same number of triples.
 
     >>> frequent([Sampled("s", 10_000, {"<a>": 4_000, "<b>": 500})], 4)
     {'s': {'<a>': 0.4}}
@@ -145,7 +145,7 @@ def frequent(seen: Iterable[Sampled], parts: int) -> Frequent:
 
 
 def noted(before: Mapping[str, Any], now: Sequence[Sampled], parts: int) -> tuple[dict[str, Any], Frequent]:
-    """A note of what has been seen so far, for `noted_values`, and the values that have become frequent.
+    """A note of the values seen so far, for `noted_values`, and the values that have become frequent.
 
     `before`: the last note.
     """

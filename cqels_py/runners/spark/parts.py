@@ -51,8 +51,8 @@ def routed_rows(task: int, packed: list[bytes]) -> pa.RecordBatch:
 class Rendered:
     """Collects results as rows, at once, while their terms are known. Numbers them consecutively.
 
-    `ticks`: rows include the order of ticks of equal time. `own`: those of the part; others are left out. `net`: what is left of
-    them is rendered when it is fetched.
+    `ticks`: rows include the order of ticks of equal time. `own`: those of the part; others are left out. `net`: they are
+    rendered when they are fetched, if they do not cancel each other.
     """
 
     def __init__(

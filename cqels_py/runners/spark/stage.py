@@ -144,7 +144,7 @@ PARTITION, PLANNED = "partition", "planned"
 
 
 def _without_clock(batches: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], Promise | None, int | None]:
-    """The rows of streams, what the others promise, and when Spark planned the micro-batch."""
+    """The rows of streams, the promises of the others, and when Spark planned the micro-batch."""
     rows: list[pa.RecordBatch] = []
     told: list[Promise | None] = []
     now: int | None = None

@@ -99,7 +99,7 @@ class _SampleBox:
         return Sample(self._text.value or "", self._format.value)
 
     def show_error(self, text: str) -> None:
-        """Say what is wrong with it; "": nothing is."""
+        """Show the error; "": there is none."""
         self._error.text = text
         if text:
             self._box.open()
