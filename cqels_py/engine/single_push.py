@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class SinglePush:
     """Pushes single elements of one stream, which `single` takes in, to an engine without a checkpoint and without a batch size.
 
-    Of all that `Engine.push` does it looks only at the things that may change with each element. It is one function, as calls of further
-    ones would be most of its time.
+    Of all that `Engine.push` does it looks only at the things that may change with each element. It is one function, as calls of
+    further ones would be most of its time.
     """
 
     def __init__(self, engine: Engine, stream: str, single: SingleElements) -> None:
