@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cqels_py.engine.query import Query
 
 GOES_OVER = 2
-"""So many times `max_backlog` may wait for the sink of a query whose sources are paused: results of elements that were read before."""
+"""So many times `max_backlog` may wait for the sink of a query whose sources are paused: of elements that were read before."""
 
 
 def is_paused(engine: Engine, stream: str) -> bool:

@@ -31,8 +31,8 @@ class FileMark(NamedTuple):
 
     @staticmethod
     def before(path: Path, line: int) -> FileMark | None:
-        """The mark of a text up to the beginning of a line (from 1): the text behind it may change. None for other formats, in which lines
-        do not say where elements are.
+        """The mark of a text up to the beginning of a line (from 1): the text behind it may change. None for other formats, in
+        which lines do not say where elements are.
         """
         if compression_of(str(path)) is not None or format_of(str(path), STREAMS) not in _BY_LINE:
             return None

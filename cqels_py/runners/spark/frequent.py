@@ -131,7 +131,7 @@ def together(tasks: Iterable[Sampled], parts: int) -> list[Sampled]:
 
 
 def frequent(seen: Iterable[Sampled], parts: int) -> Frequent:
-    """The values that are in more than half of the triples that each of so many partitions would have if all had the same number of triples.
+    """The values that are in more than half of the triples that each of so many partitions would have if all had equally many.
 
     >>> frequent([Sampled("s", 10_000, {"<a>": 4_000, "<b>": 500})], 4)
     {'s': {'<a>': 0.4}}
