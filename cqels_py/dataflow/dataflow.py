@@ -123,6 +123,9 @@ class Dataflow:
         self._without_program = False
         self._origin: Hashable = None
         self._follows = False
+        # That of the dataflow that is followed, which counts results for this one, too, from that number on.
+        self._counted: Work | None = None
+        self._counted_from = 0
         self.reader = self.shared_scans.attach(self._scans)
 
     def _know_sources(self) -> None:
@@ -197,6 +200,9 @@ class Dataflow:
 
     def settle_counts(self) -> None:
         """Between two steps: the operators have the counts of the rows that programs have made."""
+        if (counted := self._counted) is not None:
+            self.results.rows_out += counted.rows_out - self._counted_from
+            self._counted_from = counted.rows_out
         if self._program is not None:
             self._program.counts.settle()
         if self.shared_scans.program is not None:
@@ -292,14 +298,22 @@ class Dataflow:
     def follow(self, other: Dataflow) -> None:
         """From now on the results are those of another dataflow with an equal `results_key`: this one takes part in no steps."""
         self._follows = True
+        self.count_with(other)
         self.shared_scans.readers.detach(self.reader)
         if isinstance(other._output, Ask):
             # That of `Changes` has no state, and asks its own dataflow for signs.
             self._output = other._output
 
+    def count_with(self, other: Dataflow | None) -> None:
+        """From now on the results of another dataflow are those of this one, too."""
+        self.settle_counts()
+        self._counted = None if other is None else other.results
+        self._counted_from = 0 if other is None else other.results.rows_out
+
     def take_over(self, other: Dataflow) -> None:
         """Take part in steps in the place of another dataflow, which is followed until now."""
         self._follows = False
+        self.count_with(None)
         self.reader, other.reader = other.reader, self.reader
 
     def changes(self, routed: RoutedBatch) -> Iterator[Delta]:

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch, unnumbered
@@ -29,9 +29,27 @@ class EqualSink(Sink, Protocol):
         """Results that have other numbers here, from `number` on; they are flushed, too."""
         ...
 
+    def united(self, others: Sequence[tuple[Any, int]]) -> EqualSinks | None:
+        """One for all of these equal sinks, this one among them, each with the number of its next result; None: there is none."""
+        ...
+
+
+class EqualSinks(Protocol):
+    """Several sinks of equal queries, which get their results in one call, each with its own numbers. It never raises."""
+
+    def write(self, batch: ResultBatch) -> None:
+        """The next results of all; they are flushed, too."""
+        ...
+
+    def end(self) -> None:
+        """From now on each sink is written to alone."""
+        ...
+
 
 MOST_OF_A_STEP = 1 << 11
 """The results of one query that are collected in a step; with more, they are delivered within it, to bound memory."""
+_FEWEST_TOGETHER = 2
+"""Receivers for which one call pays."""
 MOST_BEHIND = 1 << 16
 """The results that may be left to the delivering thread of a query; a thread that makes more waits for it (backpressure)."""
 
@@ -47,6 +65,7 @@ class Delivery:
         self.lock = threading.RLock()
         """Held by the thread that delivers."""
         self.closed = False
+        """Does nobody get results any more?"""
         self.failures: dict[Subscriber, BaseException] = {}
         """Exceptions of subscribers that have not been raised yet; these subscribers get nothing until then."""
         self._batches: deque[ResultBatch] = deque()
@@ -56,9 +75,20 @@ class Delivery:
         self._equal: EqualSink | None = None
         # The delivery with which its results are delivered that have not been; its own `_batches` are later ones.
         self._with: Delivery | None = None
+        # That with whose others it gets results in one call.
+        self._among: Together | None = None
+        # Those that get the results of this one, all of `_others`.
+        self._together: Together | None = None
+        self._others: Sequence[Delivery] = ()
+
+    def close(self) -> None:
+        """Nobody gets results any more."""
+        self._leave()
+        self.closed = True
 
     def deliver(self, batch: ResultBatch) -> None:
         """Collect results of the current step, and number them."""
+        self._leave()
         batch.number = self._added + 1
         self._batches.append(batch)
         self._added += len(batch.time)
@@ -67,11 +97,32 @@ class Delivery:
             with self._pending.here():
                 self.hand_out(wait=False)
 
-    def takes_part(self, other: Delivery, results: int) -> int:
+    def share(self, batch: ResultBatch, others: Sequence[Delivery]) -> Sequence[Delivery]:
+        """Have results of the current step, which are to be collected here, delivered for equal queries, too.
+
+        `others`: theirs; the same object while they are the same. Returns those that have to collect the results themselves.
+        """
+        results, together = len(batch.time), self._together
+        if together is not None and others is self._others and (number := together.add(results)):
+            batch.others = ((together, number),)
+            return ()
+        if together is not None:
+            together.end()
+            self._together = None
+        elif (together := self._united(others)) is not None:
+            self._together, self._others = together, others
+            batch.others = ((together, together.add(results)),)
+            return ()
+        taking = [(each, each._takes_part(self, results)) for each in others]
+        batch.others = tuple([(each, number) for each, number in taking if number])
+        return [each for each, number in taking if not number]
+
+    def _takes_part(self, other: Delivery, results: int) -> int:
         """Have results of the current step, which are equal to those of another query, delivered with these.
 
         Returns the number of the first; 0 if they have to be collected here.
         """
+        self._leave()
         if self._equal is None or self.closed or self.failures:
             return 0
         if self._added != self._delivered and (self._batches or self._with is not other):
@@ -81,6 +132,35 @@ class Delivery:
         self._added += results
         return number
 
+    def _united(self, others: Sequence[Delivery]) -> Together | None:
+        """These in one, if each has all its results, and their sinks can be."""
+        if len(others) < _FEWEST_TOGETHER or not all(each._has_all for each in others):
+            return None
+        sinks: list[tuple[Any, int]] = [(each._equal, each._added + 1) for each in others]
+        united = sinks[0][0].united(sinks)
+        if united is None:
+            return None
+        made = Together(others, united)
+        for each in others:
+            each._with, each._among = self, made
+        return made
+
+    @property
+    def _has_all(self) -> bool:
+        """Has its only sink, which can get results with those of equal queries, all of them?"""
+        usable = self._equal is not None and not self.closed and not self.failures and self._among is None
+        return usable and self._added == self._delivered
+
+    def _leave(self) -> None:
+        """Get results in one call with others no longer."""
+        if (among := self._among) is not None:
+            among.end()
+
+    def _counts(self) -> tuple[int, int]:
+        """How many results there have been, and how many of them have been delivered."""
+        among = self._among
+        return (self._added, self._delivered) if among is None else among.counts_of(self)
+
     def fail(self, error: RunError) -> None:
         """The query has lost its state in the middle of the current step."""
         self._pending.failed.append((self, error))
@@ -88,7 +168,7 @@ class Delivery:
     @property
     def count(self) -> int:
         """The number of results so far, which is that of the last one."""
-        return self._added
+        return self._counts()[0]
 
     def undelivered(self) -> list[ResultBatch]:
         """Results that nobody has got yet."""
@@ -97,11 +177,15 @@ class Delivery:
     def _taking_part(self) -> Iterator[ResultBatch]:
         """The results that are delivered with those of another query."""
         for batch in () if self._with is None else list(self._with._batches):
-            for delivery, number in batch.others:
-                if delivery is self:
+            for other, number in batch.others:
+                if first := other.first_of(self, number):
                     own = unnumbered(batch)
-                    own.number = number
+                    own.number = first
                     yield own
+
+    def first_of(self, delivery: Delivery, number: int) -> int:
+        """The number of the first of its results, if they are delivered here; 0: they are not."""
+        return number if delivery is self else 0
 
     def resume(self, count: int) -> None:
         """So many results have been delivered earlier, by another process."""
@@ -109,10 +193,12 @@ class Delivery:
 
     def is_behind(self) -> bool:
         """Are so many results undelivered that a thread which makes more must wait for the delivering thread?"""
-        return self._added - self._delivered > MOST_BEHIND
+        added, delivered = self._counts()
+        return added - delivered > MOST_BEHIND
 
     def add_subscriber(self, subscriber: Subscriber, sink: Sink | None) -> None:
         """Add a subscriber to the following results. `sink`: it is flushed when there are no more results."""
+        self._leave()
         self.subscribers = (*self.subscribers, subscriber)
         if sink is not None:
             self._sinks = (*self._sinks, sink)
@@ -124,7 +210,8 @@ class Delivery:
         if not self._sinks:
             return True
         settled = [getattr(sink, "settle", None) for sink in self._sinks]
-        return self._added == self._delivered and all(each() for each in settled if each is not None)
+        added, delivered = self._counts()
+        return added == delivered and all(each() for each in settled if each is not None)
 
     @property
     def is_full(self) -> bool:
@@ -181,7 +268,10 @@ class Delivery:
                     # It stays in `live_ids` until all subscribers have it.
                     self._give(batches[0])
                     for other, number in batches[0].others:
-                        other._take_part(batches[0], number)
+                        try:
+                            other.take_part(batches[0], number)
+                        except BaseException as error:
+                            self.failures[other.take_part] = error
                     self._delivered += len(batches.popleft().time)
                 if self._sinks:
                     self._flush()
@@ -200,7 +290,7 @@ class Delivery:
                     # Also KeyboardInterrupt and SystemExit: the delivery is completed first.
                     failures[subscriber] = error
 
-    def _take_part(self, batch: ResultBatch, number: int) -> None:
+    def take_part(self, batch: ResultBatch, number: int) -> None:
         """Give the sink results with those of another query."""
         sink = self._equal
         if sink is not None and not self.closed:
@@ -217,6 +307,63 @@ class Delivery:
                     sink.flush()
                 except BaseException as error:
                     self.failures[sink.write] = error
+
+
+class Together:
+    """Deliveries that get the results of another one in one call, as long as none of them comes or goes.
+
+    Their counts are those that they had before, and those here.
+    """
+
+    def __init__(self, deliveries: Sequence[Delivery], sinks: EqualSinks) -> None:
+        self._sinks = sinks
+        self._before = {each: each._added for each in deliveries}
+        self._added = self._delivered = 0
+        # Held while they get results: it has not ended then, or they get them one by one.
+        self._lock = threading.Lock()
+        self._goes_on = True
+
+    def add(self, results: int) -> int:
+        """So many more results, in the current step; returns the number of the first here. 0: it has ended."""
+        with self._lock:
+            if not self._goes_on:
+                return 0
+            number = self._added + 1
+            self._added += results
+            return number
+
+    def counts_of(self, delivery: Delivery) -> tuple[int, int]:
+        """How many results one of them has had, and how many of them have been delivered."""
+        with self._lock:
+            added, delivered = (self._added, self._delivered) if delivery._among is self else (0, 0)
+            return delivery._added + added, delivery._delivered + delivered
+
+    def first_of(self, delivery: Delivery, number: int) -> int:
+        """The number of the first of its results, if they are delivered here; 0: they are not."""
+        before = self._before.get(delivery)
+        return 0 if before is None else before + number
+
+    def take_part(self, batch: ResultBatch, number: int) -> None:
+        """Give all of them results."""
+        with self._lock:
+            if self._goes_on:
+                self._sinks.write(batch)
+                self._delivered += len(batch.time)
+                return
+        for each, before in self._before.items():
+            each.take_part(batch, before + number)
+
+    def end(self) -> None:
+        """From now on each of them counts its own results. Those that have been added come still, one by one."""
+        with self._lock:
+            if not self._goes_on:
+                return
+            self._goes_on = False
+            self._sinks.end()
+            for each in self._before:
+                each._added += self._added
+                each._delivered += self._delivered
+                each._among = None
 
 
 class PendingDeliveries:

@@ -509,7 +509,7 @@ class Query:
 
     def close(self) -> None:
         """No more results; those that wait can still be taken."""
-        self.delivery.closed = True
+        self.delivery.close()
         self._waiting.close()
         self.close_sinks()
         if self._dataflow is not None:

@@ -33,10 +33,10 @@ class ResultReceiver(Protocol):
         """Results of the current step, in order."""
         ...
 
-    def takes_part(self, other: Any, results: int) -> int:
-        """May so many results of the current step be delivered with the equal ones of another receiver (`ResultBatch.others`)?
+    def share(self, batch: ResultBatch, others: Sequence[Any]) -> Sequence[Any]:
+        """Have results of the current step, which are to be given here, delivered to other receivers (`ResultBatch.others`).
 
-        Returns the number of the first; 0: no, they have to be given here.
+        `others`: the same object while they are the same. Returns those to which the results have to be given.
         """
         ...
 
@@ -80,6 +80,9 @@ class RunningQuery:
         self._detached = False
         self.feed: Feed | None = None
         self.followers: tuple[RunningQuery, ...] = ()
+        # The followers when their receivers were collected.
+        self._told: tuple[RunningQuery, ...] = ()
+        self._receivers: tuple[ResultReceiver, ...] = ()
         self._leader: RunningQuery | None = None
         # Once it is detached: the one of its followers that takes part in steps in its place.
         self._successor: RunningQuery | None = None
@@ -121,6 +124,7 @@ class RunningQuery:
         if self._leader is not None:
             self._leader.followers = tuple([each for each in self._leader.followers if each is not self])
             self._leader = None
+            self.dataflow.count_with(None)
         if not self.followers:
             return None
         first, *rest = self.followers
@@ -128,6 +132,8 @@ class RunningQuery:
         for each in rest:
             each._leader = first
         first.dataflow.take_over(self.dataflow)
+        for each in rest:
+            each.dataflow.count_with(first.dataflow)
         return first
 
     @property
@@ -173,7 +179,7 @@ class RunningQuery:
         results: Iterable[ResultBatch],
         view: StreamView,
         element_tick: ElementTicks,
-        followers: Sequence[RunningQuery] = (),
+        followers: tuple[RunningQuery, ...] = (),
     ) -> int:
         count = 0
         try:
@@ -182,32 +188,30 @@ class RunningQuery:
                     continue
                 if self.feed is not None:
                     self.feed.take(batch, view, element_tick)
-                others = self._share(followers, batch) if followers else ()
+                apart = self._share(followers, batch) if followers else ()
+                rows = len(batch.time)
+                self.dataflow.results.rows_out += rows
                 if not self._detached:
-                    count += self.deliver(batch)
-                count += len(batch.others) * len(batch.time)
-                count += sum([each.deliver(copied(batch)) for each in others if not each._detached])
+                    self._receiver.deliver(batch)
+                    count += rows
+                for each in apart:
+                    each._receiver.deliver(copied(batch))
+                count += len(followers) * rows
                 if self._detached and not followers:
                     break
         except MemoryError as error:
             self.run_out_of_memory(error)
         return count
 
-    def _share(self, followers: Sequence[RunningQuery], batch: ResultBatch) -> Sequence[RunningQuery]:
+    def _share(self, followers: tuple[RunningQuery, ...], batch: ResultBatch) -> Sequence[RunningQuery]:
         """Have results that are about to be delivered delivered to followers together; returns the others of these."""
-        rows, together, apart = len(batch.time), [], []
         batch.made = {}
-        for each in followers:
-            if each._detached:
-                continue
-            number = 0 if self._detached else each._receiver.takes_part(self._receiver, rows)
-            if number:
-                together.append((each._receiver, number))
-                each.dataflow.results.rows_out += rows
-            else:
-                apart.append(each)
-        batch.others = tuple(together)
-        return apart
+        if self._detached:
+            return [each for each in followers if not each._detached]
+        if followers is not self._told:
+            self._told, self._receivers = followers, tuple([each._receiver for each in followers])
+        apart = self._receiver.share(batch, self._receivers)
+        return [each for each in followers if each._receiver in apart and not each._detached] if apart else ()
 
     def deliver(self, results: ResultBatch) -> int:
         """Results of the current step; returns how many."""

@@ -23,9 +23,10 @@ class ResultLines:
         self._dictionary = dictionary
         self._template = template
         self._variables = variables
-        self._key = (ResultLines, form, tuple(variables), tuple(template))
-        # Blank nodes are named after the number of their result.
-        self._apart = any(part.startswith("_:") for triple in template for part in triple)
+        self.key = (ResultLines, form, tuple(variables), tuple(template))
+        """Of equal keys the same results have the same lines, unless they are numbered."""
+        self.are_numbered = any(part.startswith("_:") for triple in template for part in triple)
+        """Blank nodes are named after the number of their result."""
         self._file = io.StringIO()
         self._lines = (
             None
@@ -35,12 +36,12 @@ class ResultLines:
 
     def of(self, batch: ResultBatch, first: int) -> list[bytes]:
         """A line for each result, of which the first has the number `first`. It is the same list for queries with equal results."""
-        made = None if self._apart else batch.made
+        made = None if self.are_numbered else batch.made
         if made is None:
             return self._rendered(batch, first)
-        lines: list[bytes] | None = made.get(self._key)
+        lines: list[bytes] | None = made.get(self.key)
         if lines is None:
-            lines = made[self._key] = self._rendered(batch, first)
+            lines = made[self.key] = self._rendered(batch, first)
         return lines
 
     def _rendered(self, batch: ResultBatch, first: int) -> list[bytes]:

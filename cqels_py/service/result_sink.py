@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from cqels_py.batches.results import ResultBatch, last_rows, unnumbered
 from cqels_py.checkpoints.durable_files import StorageError
@@ -12,6 +13,7 @@ from cqels_py.engine.backlog import BackloggedSink
 from cqels_py.engine.url_sinks import close_sink
 from cqels_py.service.result_lines import ResultLines
 from cqels_py.service.result_store import ResultStore
+from cqels_py.service.shared_lines import SharedLines
 from cqels_py.sinks.protocol import Sink
 
 _LOG = logging.getLogger("cqels_py")
@@ -50,6 +52,28 @@ class ResultSink:
         own.number = number
         self.write(own)
         self.flush()
+
+    def united(self, others: Sequence[tuple[Any, int]]) -> SharedLines | None:
+        """One for all of these equal sinks, this one among them, each with the number of its next result; None: there is none."""
+        if self._lines.are_numbered or not all(isinstance(each, ResultSink) for each, _ in others):
+            return None
+        if not all(each._has_only_store(self._lines.key, number) for each, number in others):
+            return None
+        shared, sinks = SharedLines(self._lines), [each for each, _ in others]
+        for each in sinks:
+            each._store.share(shared)
+        shared.give_to(sinks)
+        return shared
+
+    def _has_only_store(self, key: object, number: int) -> bool:
+        """Are its lines those of this key, for its store alone, which has all before this number?"""
+        store = self._store
+        return self._lines.key == key and not self._others and not store.failing and store.next == number + self._base
+
+    @property
+    def waits(self) -> bool:
+        """Is it to be told of each line, as somebody follows its results, or a limit is to be kept?"""
+        return self._store.waits
 
     def close(self) -> None:
         """Nothing more is written."""

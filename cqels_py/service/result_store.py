@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from cqels_py.checkpoints import durable_files
 from cqels_py.checkpoints.durable_files import StorageError
@@ -40,6 +41,19 @@ class NotKept(LookupError):
         self.first = first
 
 
+class Lines(Protocol):
+    """Lines that several stores have in common."""
+
+    @property
+    def count(self) -> int:
+        """How many there have been."""
+        ...
+
+    def behind(self, count: int) -> Sequence[bytes]:
+        """Those behind the first `count`."""
+        ...
+
+
 class ResultStore:
     """Keeps the last results, as `keep` says. One thread at a time writes, any may read."""
 
@@ -62,9 +76,53 @@ class ResultStore:
         self._unsynced = False
         self.failing = False
         """Could results not be written? They wait in memory for the next `flush`."""
-        self.last = 0
-        """The number of the last result that can be read."""
+        # The number of the last result here.
+        self._last = 0
+        # Those behind it, how many of these are here, and the number of the last result before them.
+        self._shared: Lines | None = None
+        self._taken = self._before_shared = 0
         self._open()
+
+    @property
+    def last(self) -> int:
+        """The number of the last result that can be read."""
+        shared = self._shared
+        return self._last if shared is None else self._before_shared + shared.count
+
+    def share(self, lines: Lines) -> None:
+        """From now on these are the next results; they begin here, and end when results are added otherwise."""
+        with self._lock:
+            self._take_all()
+            self._before_shared, self._taken, self._shared = self._last - lines.count, lines.count, lines
+        self.wake()
+
+    @property
+    def waits(self) -> bool:
+        """Is it to be flushed when there are more of the lines that it shares?"""
+        return bool(self._listeners) or self.failing or self.keep.bytes is not None or self.keep.age is not None
+
+    def _take_shared(self) -> int:
+        """Take over those of the shared lines that are not here; returns how many."""
+        if (shared := self._shared) is None or shared.count == self._taken:
+            return 0
+        lines = shared.behind(self._taken)
+        self._taken += len(lines)
+        self._remember(lines)
+        self._last += len(lines)
+        return len(lines)
+
+    def _take_all(self) -> int:
+        """The results that were shared or added can be read; returns how many more."""
+        shared = self._take_shared()
+        added, self._added = self._added, []
+        self._remember(added)
+        self._last += len(added)
+        return shared + len(added)
+
+    def _part(self) -> None:
+        """Results are added otherwise from now on."""
+        self._take_shared()
+        self._shared = None
 
     @property
     def first(self) -> int:
@@ -80,24 +138,27 @@ class ResultStore:
     def begin_at(self, number: int) -> None:
         """The next result has this number, which is greater than `next`: those between were lost with their files."""
         with self._lock:
+            self._part()
             for first in self._files:
                 durable_files.remove(self._path(first))
             self._files, self._tail, self._tail_bytes, self._unwritten_bytes = [], [], 0, 0
-            self.last = self._written = number - 1
+            self._last = self._written = number - 1
 
     def add(self, lines: Sequence[bytes]) -> None:
         """Add the next results, without numbers and newlines; they can be read after `flush`."""
         with self._lock:
+            self._part()
             self._added += lines
 
     def append(self, number: int, lines: Sequence[bytes]) -> bool:
         """Add results that can be read at once, if the first of them, which has this number, is the next one. StorageError as of
         `flush`."""
         with self._lock:
-            if self._added or number != self.last + 1:
+            self._part()
+            if self._added or number != self._last + 1:
                 return False
             self._remember(lines)
-            self.last += len(lines)
+            self._last += len(lines)
         if self._listeners:
             self.wake()
         if self.failing or self._is_due():
@@ -107,12 +168,11 @@ class ResultStore:
 
     def flush(self) -> None:
         """The results that were added can be read. They are written where there are many: StorageError: by a later call."""
-        if self._added:
+        if self._added or self._shared is not None:
             with self._lock:
-                added, self._added = self._added, []
-                self._remember(added)
-                self.last += len(added)
-            self.wake()
+                more = self._take_all()
+            if more:
+                self.wake()
         if self.failing or self._is_due():
             with self._lock:
                 self._write_all()
@@ -120,6 +180,7 @@ class ResultStore:
     def sync(self) -> None:
         """Return when all results that can be read are durable. StorageError where that fails."""
         with self._lock:
+            self._take_shared()
             self._write_all()
             if not self._unsynced or not self._files:
                 return
@@ -136,14 +197,15 @@ class ResultStore:
 
     def is_in_memory(self, number: int) -> bool:
         """Does `read` from this number need no file?"""
-        return number > self.last - len(self._tail)
+        return number > self._last - len(self._tail)
 
     def read(self, number: int, most: int) -> Sequence[bytes]:
         """The next results from this number on, at most so many; none if the last one comes before it. NotKept."""
         with self._lock:
-            if number > self.last:
+            self._take_shared()
+            if number > self._last:
                 return []
-            start = number - (self.last - len(self._tail) + 1)
+            start = number - (self._last - len(self._tail) + 1)
             if start >= 0:
                 return _numbered(self._tail[start : start + most], number)
             first = self._file_with(number)
@@ -189,7 +251,7 @@ class ResultStore:
     def _write_all(self) -> None:
         self._written_at = time.time()
         try:
-            while self._written < self.last:
+            while self._written < self._last:
                 self._write_part()
         except StorageError:
             self.failing = True
@@ -201,7 +263,7 @@ class ResultStore:
         if not self._files or self._is_full():
             self._begin_file()
         room = IN_A_FILE - (self._written - self._files[-1] + 1)
-        start = len(self._tail) - (self.last - self._written)
+        start = len(self._tail) - (self._last - self._written)
         part = self._tail[start : start + room]
         self._write(part)
         self._written += len(part)
@@ -275,7 +337,7 @@ class ResultStore:
         size = sum(map(len, lines))
         if self._tail_bytes > 2 * _TAIL_BYTES:
             # A new list, as readers may have slices of the former one; with all that is in no file.
-            kept, at, unwritten = 0, len(self._tail), self.last - self._written
+            kept, at, unwritten = 0, len(self._tail), self._last - self._written
             while at and (kept < _TAIL_BYTES or len(self._tail) - at < unwritten):
                 at -= 1
                 kept += len(self._tail[at])
@@ -297,7 +359,7 @@ class ResultStore:
             durable_files.cut(path, whole)
         lines = data[:whole].split(b"\n")
         lines.pop()
-        self.last = self._written = self._files[-1] + len(lines) - 1
+        self._last = self._written = self._files[-1] + len(lines) - 1
         self._remember(lines)
         self._unwritten_bytes = 0
         self._unsynced = True

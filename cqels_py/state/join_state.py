@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import mul
 
 import numpy as np
 import numpy.typing as npt
@@ -526,31 +527,36 @@ class JoinState(StateRecord):
         size = self._sizes_of_tables()
         # Entries move: those that were found are to be found again.
         self.cursor[kernel.LOCATED] = 0
-        if np.array_equal(size, self.groups[:, kernel.SIZE]):
+        if size == self.groups[:, kernel.SIZE].tolist():
             kernel.purge(self.flat_groups, self.tables, self.rings, self.ring_meta, self.located)
             return
-        words = size * self.groups[:, kernel.STRIDE]
+        sizes = np.array(size, np.int64)
+        words = sizes * self.groups[:, kernel.STRIDE]
         tables = np.zeros(int(words.sum()), np.int64)
         kernel.enter_tables(
-            self.tables, self.flat_groups, tables, np.cumsum(words) - words, size, self.rings, self.ring_meta
+            self.tables, self.flat_groups, tables, np.cumsum(words) - words, sizes, self.rings, self.ring_meta
         )
         self.tables = tables
 
-    def _sizes_of_tables(self) -> Int64:
+    def _sizes_of_tables(self) -> list[int]:
         """The sizes that tables need of which one is full, never less than they have; sets how many entries of each may be used.
 
         A small table with many new keys beside a large one has room for a part of the large one's size: as all tables are purged
         together, each new key of the small one would else cost a part of the large one.
         """
-        live, now, stride = self.live_keys(), self.groups[:, kernel.SIZE], self.groups[:, kernel.STRIDE]
-        turnover = _TURNOVER_ROOM * (self.groups[:, kernel.USED] - live)
-        small = np.maximum(now, (_SMALL_KEYS_ROOM * live + turnover).astype(np.int64))
-        large = np.maximum(now, (_KEYS_ROOM * live + turnover).astype(np.int64))
-        is_small = small <= _SMALL_TABLE
-        size = np.where(is_small, small, np.maximum(large, _SMALL_TABLE))
-        least = size @ stride // _SMALLEST_PART
-        enough: Int64 = np.maximum(size, -(-least // stride))
-        self.groups[:, kernel.LIMIT] = np.where(is_small, _SMALL_USED_PART, _USED_PART) * enough
+        # Numbers of Python: they are few, and keys that come and go fill a small table at each step.
+        live, groups = self.live_keys().tolist(), self.groups
+        now, used, stride = (groups[:, each].tolist() for each in (kernel.SIZE, kernel.USED, kernel.STRIDE))
+        sizes, are_small = [], []
+        for size, keys, taken in zip(now, live, used, strict=True):
+            turnover = _TURNOVER_ROOM * (taken - keys)
+            small = max(size, int(_SMALL_KEYS_ROOM * keys + turnover))
+            are_small.append(small <= _SMALL_TABLE)
+            sizes.append(small if are_small[-1] else max(size, int(_KEYS_ROOM * keys + turnover), _SMALL_TABLE))
+        least = sum(map(mul, sizes, stride)) // _SMALLEST_PART
+        enough = [max(size, -(-least // each)) for size, each in zip(sizes, stride, strict=True)]
+        parts = [_SMALL_USED_PART if is_small else _USED_PART for is_small in are_small]
+        groups[:, kernel.LIMIT] = [int(part * size) for part, size in zip(parts, enough, strict=True)]
         return enough
 
     def live_keys(self) -> Int64:

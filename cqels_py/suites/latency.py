@@ -8,7 +8,7 @@ is due, not from when it is pushed, until all results of its push are rendered.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -110,8 +110,8 @@ class _Target:
     def deliver(self, batch: ResultBatch) -> None:
         self._sink.write(batch)
 
-    def takes_part(self, other: object, results: int) -> int:
-        return 0
+    def share(self, batch: ResultBatch, others: Sequence[object]) -> Sequence[object]:
+        return others
 
     def fail(self, error: RunError) -> None:
         raise error

@@ -25,6 +25,8 @@ Timer: TypeAlias = tuple[Measure, int] | None
 _BEFORE_ALL = np.iinfo(np.int64).min // 2
 _FEW = 4
 _FEWEST_CHANGES = 8
+_KEPT_SCRATCH = 256
+"""Changes for which a window keeps its work memory from step to step: 4 kB."""
 
 
 def make_window(bounds: Bounds, width: int, *, keep_ids: bool, stream: int, index: int) -> Window:
@@ -86,7 +88,7 @@ class SlidingWindow(LeafBuffer):
         self._width = width
         self._nothing = empty(width)
         self._changes = 1
-        self._make_scratch(_FEWEST_CHANGES, 0)
+        self._make_scratch(_FEWEST_CHANGES)
 
     @property
     def _expires_at(self) -> int:
@@ -122,7 +124,7 @@ class SlidingWindow(LeafBuffer):
         while True:
             tick, sign, changed = np.empty(room, INT32), np.empty(room, INT8), np.empty((self._width, room), INT64)
             if room + arrived > len(self._expiring_points):
-                self._make_scratch(room, arrived)
+                self._make_scratch(room + arrived)
             status = sliding.slide(
                 self.address, points, reached, step.ticks.time, units, before, element, step.element_tick, columns, tick, sign,
                 changed,
@@ -133,8 +135,8 @@ class SlidingWindow(LeafBuffer):
                 room = self._changes = arrived + self.counters.item(sliding.EXPIRED)
             else:
                 self.reserve(points)
-        if len(self._expiring_points) > _FEWEST_CHANGES:
-            self._make_scratch(_FEWEST_CHANGES, 0)
+        if len(self._expiring_points) > _KEPT_SCRATCH:
+            self._make_scratch(_FEWEST_CHANGES)
         made = self.counters.item(sliding.MADE)
         if made == room:
             return Delta(tick, sign, changed)
@@ -146,9 +148,9 @@ class SlidingWindow(LeafBuffer):
         """The ids (width, n) of the mappings in the window, if it keeps ids."""
         return self.ids(self.start, self.end)
 
-    def _make_scratch(self, changes: int, arrived: int) -> None:
-        """Make the work memory for one step."""
-        self._expiring_points, self._ticks = np.empty(changes, INT64), np.empty(2 * (changes + arrived), INT32)
+    def _make_scratch(self, changes: int) -> None:
+        """Make the work memory for steps of so many changes."""
+        self._expiring_points, self._ticks = np.empty(changes, INT64), np.empty(2 * changes, INT32)
 
 
 class WaitingWindow(LeafBuffer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, cast
 
@@ -101,8 +102,8 @@ class Rendered:
         numbers = pa.array([f"{self._part}x{n}" for n in range(first, self.delivered)], pa.large_string())
         self._rows.extend(triple_rows(batch, self._dictionary, self._template, numbers))
 
-    def takes_part(self, other: object, results: int) -> int:
-        return 0
+    def share(self, batch: ResultBatch, others: Sequence[object]) -> Sequence[object]:
+        return others
 
     def fail(self, error: RunError) -> None:
         raise error
@@ -167,8 +168,8 @@ class Handover:
     def deliver(self, batch: ResultBatch) -> None:
         raise AssertionError("a stage that another one follows has no results")
 
-    def takes_part(self, other: object, results: int) -> int:
-        return 0
+    def share(self, batch: ResultBatch, others: Sequence[object]) -> Sequence[object]:
+        return others
 
     def fail(self, error: RunError) -> None:
         raise error
