@@ -34,12 +34,11 @@ from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.folder import PartLoad
 from cqels_py.runners.spark.heavy import HeavyValues, Noted
 from cqels_py.runners.spark.metrics import METRICS, BatchCounts
-from cqels_py.runners.spark.migration import split_state
 from cqels_py.runners.spark.options import QueryOptions, check_count, is_number, listed
 from cqels_py.runners.spark.reaching import StateFolder
 from cqels_py.runners.spark.routing import routing_of
 from cqels_py.runners.spark.rows import GRAPH_COLUMNS, check_names, columns_of
-from cqels_py.runners.spark.stage import BEGINNING, Job
+from cqels_py.runners.spark.stage import Job
 from cqels_py.runners.spark.watermarks import Waiting
 from cqels_py.runners.statistics import Statistics
 from cqels_py.sources.messages import FORMATS
@@ -347,19 +346,21 @@ def migrate(
     entailment: str | None = None,
     document: str | Mapping[str, str] | None = None,
     contexts: Mapping[str, Any] | None = None,
+    session: Session | None = None,
 ) -> None:
     """Split the state of a query that has been stopped into more partitions, in the new folder `to`.
 
     The query continues from there with the same checkpoint and `partitions`; its results are the same. `partitions`: a multiple of
     the present number, so that each part is split into equally many (in a HyperCube: along each axis); for fewer tasks give
     `continuous` their number. `heavy`: heavy values (see `continuous`), those of before among them; None: those of before. The
-    other arguments are those of `continuous`. The old state is left as it is. UsageError where results do not contain the variables
-    that divide them, as parts then combine rows that cannot be told apart.
+    other arguments are those of `continuous`. `session`: one of Spark Connect, a task of whose cluster splits the state, as it
+    reaches the folders where this process does not; static data are read here. The old state is left as it is. UsageError where
+    results do not contain the variables that divide them, as parts then combine rows that cannot be told apart.
     """
-    location, new = location_of(state), location_of(to)
-    folder.check_empty(new)
-    counts = folder.parts_of(location)
-    noted = _noted(StateFolder(location))
+    old, new = StateFolder(location_of(state), session), StateFolder(location_of(to), session)
+    new.check_empty()
+    counts = old.parts()
+    noted = _noted(old)
     options = QueryOptions(
         partitions=partitions,
         heavy=heavy,
@@ -373,17 +374,14 @@ def migrate(
         entailment=entailment,
         document=document,
         contexts=contexts,
-        graphs=bool(folder.noted(location).get(_GRAPHS)),
+        graphs=bool(old.noted().get(_GRAPHS)),
     )
     before = _prepared(query, replace(options, partitions=noted.partitions or max(counts), heavy=None), noted)
-    found = folder.check_same(location, before.about)
+    found = old.check_same(before.about)
     after = _prepared(query, options, noted.split(partitions))
     claimed = folder.Claim(str(found["mark"]), 0, bool(found.get("split")))
-    split_state(
-        before.job(location, claimed), before.stages, after.job(new, replace(claimed, split=True)), after.stages
-    )
-    new.open().put(BEGINNING, after.beginning())
-    folder.describe(new, after.about, split=True)
+    job = after.job(new.location, replace(claimed, split=True))
+    new.split_from(before.job(old.location, claimed), job, after.about, after.beginning())
 
 
 def check_new(state: str | Path, *, session: Session | None = None) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -40,6 +41,8 @@ from cqels_py.spark import loads
 
 _PARTITIONS = 4
 _MOST_STARTS = 1_000
+_ERROR = re.compile(r"(?:Caused by: )?[\w.$]*(?:Error|Exception|OtherRows|DamagedFile)\b")
+_MOST_REASONS, _LONGEST = 6, 600
 _EXECUTORS = 0.7
 """The chance that an executor is killed, and not the driver."""
 Rows: TypeAlias = "Counter[tuple[Any, ...]]"
@@ -48,11 +51,13 @@ Rows: TypeAlias = "Counter[tuple[Any, ...]]"
 
 @dataclass(slots=True)
 class Kills:
-    """How often executors and drivers were killed, and how often the driver was started."""
+    """How often executors and drivers were killed, and how often the driver was started. `ended`: why drivers have ended that were
+    not killed, before the end of the readings."""
 
     executors: int = 0
     drivers: int = 0
     starts: int = 0
+    ended: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,9 @@ def run(cluster: Cluster, folder: Path, every: float, draw: random.Random, tell:
     kills = Kills()
     while kills.starts < _MOST_STARTS:
         kills.starts += 1
-        driver = start(cluster.master, folder, _PARTITIONS)
+        log = folder / "driver.log"
+        told = log.stat().st_size if log.exists() else 0
+        driver, killed = start(cluster.master, folder, _PARTITIONS), kills.drivers
         try:
             if _kill_until_it_ends(driver, cluster, folder / "out", every, draw, kills) == 0:
                 return kills
@@ -108,8 +115,22 @@ def run(cluster: Cluster, folder: Path, every: float, draw: random.Random, tell:
             with suppress(ProcessLookupError):
                 os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()
+        if kills.drivers == killed:
+            kills.ended.append(reason(log.read_bytes()[told:].decode(errors="replace")))
+            tell(f"a driver has ended by itself: {kills.ended[-1]}")
         tell(f"{_done(folder / 'out')} micro-batches, {kills.executors + kills.drivers} kills")
     raise RuntimeError(f"{_MOST_STARTS} drivers have not come to the end: see {folder / 'driver.log'}")
+
+
+def reason(log: str) -> str:
+    """Why a driver has ended, by what it has written: the lines that name errors, each once, the last ones of them.
+
+    >>> reason("Traceback\\n  in main\\njava.io.IOException: no space\\nRunError: too late\\njava.io.IOException: no space\\n")
+    'java.io.IOException: no space | RunError: too late'
+    """
+    named = (line.strip() for line in log.splitlines() if _ERROR.match(line.strip()))
+    found = [line[:_LONGEST] for line in dict.fromkeys(named)]
+    return " | ".join(found[-_MOST_REASONS:]) or f"it has written {log[-_LONGEST:]!r}"
 
 
 def _kill_until_it_ends(
@@ -173,6 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         libraries=["pyspark"],
     )
     path = outcome.write(folder_of(given))
+    for each in soaked.kills.ended:
+        console.print(f"a driver has ended by itself: {each}", markup=False)
     kills = soaked.kills
     console.print(
         f"{soaked.micro_batches} micro-batches, {kills.executors} executors and {kills.drivers} drivers killed, "

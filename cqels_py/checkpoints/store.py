@@ -34,7 +34,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -152,6 +152,16 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded:
+    """A state in the history of the one to start from, and the `inputs` that lead from there to it. `near`: its name, if the caller
+    has it; otherwise it is `state`, None: that before the first micro-batch, which is to be made."""
+
+    inputs: list[bytes]
+    near: str | None = None
+    state: dict[str, NamedValues] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Saved:
     """The name of the state after an attempt. `late`: a later micro-batch has finished already."""
 
@@ -220,18 +230,22 @@ class PartStore:
                 f"it is another one. {_START_AGAIN}"
             )
 
-    def load(self, start: Start) -> tuple[dict[str, NamedValues] | None, list[bytes]]:
-        """The latest intact snapshot in the history of the state to start from (None: there is none, the state before
-        the first micro-batch is to be made), and the inputs after it."""
+    def load(self, start: Start, near: Collection[str] = ()) -> Loaded:
+        """The latest state in the history of the one to start from that has an intact snapshot, or that the caller has: `near` has
+        the names of those. Of one that is older than the last snapshot nothing is gained."""
+        if start.name in near:
+            return Loaded([], start.name)
         names = self._names()
         reached, inputs = start.reached, list[bytes]()
         while reached != FIRST:
+            if str(reached) in near:
+                return Loaded(inputs[::-1], str(reached))
             for name in _of_kind(names, "snapshot"):
                 if name.reached == reached and (state := self._snapshot(name)) is not None:
-                    return state, inputs[::-1]
+                    return Loaded(inputs[::-1], state=state)
             reached, data = self._input(names, reached, late=start.late)
             inputs.append(data)
-        return None, inputs[::-1]
+        return Loaded(inputs[::-1])
 
     def _input(self, names: list[Name], reached: Reached, *, late: bool) -> tuple[Reached, bytes]:
         """The state before one, and the input that leads from there to it."""

@@ -13,7 +13,7 @@ import pytest
 
 from cqels_py.checkpoints import store
 from cqels_py.checkpoints.shared_folder import SharedFolder
-from cqels_py.checkpoints.store import Attempt, OtherRows, PartStore, Saved
+from cqels_py.checkpoints.store import Attempt, Loaded, OtherRows, PartStore, Saved
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError, UsageError
 from cqels_py.runners import local
@@ -406,7 +406,7 @@ def test_all_attempts_at_an_execution_have_the_input_of_the_first(state: Path) -
     assert parts.save(attempt, start, b"one", no_state, {}) == first
     assert parts.save(Attempt(0, 1, 5, 2), start, b"two", no_state, {}) is None
     assert parts.start(attempt).settled == b"one"
-    assert parts.load(parts.start(Attempt(1, 1, 6))) == (None, [b"one"])
+    assert parts.load(parts.start(Attempt(1, 1, 6))) == Loaded([b"one"])
 
 
 def test_attempts_that_cannot_know_which_one_counts_fail(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -420,7 +420,7 @@ def test_attempts_that_cannot_know_which_one_counts_fail(state: Path, monkeypatc
         with pytest.raises(OtherRows, match="gives other rows when it is read again"):
             saved(parts, Attempt(0, 1, 5, number), b"two", {})
     assert saved(parts, Attempt(0, 1, 6, 4), b"two", {}) is not None
-    assert parts.load(parts.start(Attempt(1, 1, 7))) == (None, [b"two"])
+    assert parts.load(parts.start(Attempt(1, 1, 7))) == Loaded([b"two"])
 
 
 def test_a_later_execution_counts_from_then_on(state: Path) -> None:
@@ -432,9 +432,9 @@ def test_a_later_execution_counts_from_then_on(state: Path) -> None:
         assert not found.late
     assert parts.counts() == {"of": 2}
     following = Attempt(1, 2, 2)
-    assert parts.load(parts.start(following)) == (None, [b"two"])
+    assert parts.load(parts.start(following)) == Loaded([b"two"])
     saved(parts, following, b"next", {"of": 2})
-    assert parts.load(parts.start(Attempt(2, 3, 0))) == (None, [b"two", b"next"])
+    assert parts.load(parts.start(Attempt(2, 3, 0))) == Loaded([b"two", b"next"])
 
 
 # --- late attempts ----------------------------------------------------------------------------------------------------

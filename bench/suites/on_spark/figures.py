@@ -102,11 +102,12 @@ class Figures:
 
     def _placed(self) -> Table:
         made = Table("executors", title="A standalone cluster of two workers", title_justify="left")
-        for heading in ("parts", "micro-batches", "states read back"):
+        for heading in ("parts", "micro-batches", "states read back", "caught up"):
             made.add_column(heading, justify="right", no_wrap=True)
         for each in self.placed:
             where = "two on one host" if each.hosts == 1 else "one on each of two hosts"
-            made.add_row(where, str(each.partitions), str(each.micro_batches), f"{each.read_backs:.1%}")
+            told = [f"{each.read_backs:.1%}", f"{each.caught_up:.1%}"]
+            made.add_row(where, str(each.partitions), str(each.micro_batches), *told)
         return made
 
     def _rates(self) -> Table:

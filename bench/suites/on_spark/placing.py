@@ -19,12 +19,14 @@ from cqels_py.spark import loads
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """`read_backs`: of the parts' micro-batches after the first the fraction whose state was read back from the store."""
+    """Fractions of the parts' micro-batches after the first. `read_backs`: whose state was read back from the store; `caught_up`: of
+    which the host had an older state, and read the inputs since."""
 
     hosts: int
     partitions: int
     micro_batches: int
     read_backs: float
+    caught_up: float
 
 
 def measure(partitions: int, micro_batches: int, hosts: int) -> Placed:
@@ -39,5 +41,6 @@ def measure(partitions: int, micro_batches: int, hosts: int) -> Placed:
             if driver.wait():
                 raise RuntimeError(f"the driver has failed: {(folder / 'driver.log').read_text()[-2000:]}")
         parts = loads(folder / "state")[0]
-    again = sum(part.rebuilt - 1 for part in parts)
-    return Placed(hosts, len(parts), micro_batches, again / len(parts) / (micro_batches - 1))
+    turns = len(parts) * (micro_batches - 1)
+    again, caught_up = sum(part.rebuilt - 1 for part in parts), sum(part.caught_up for part in parts)
+    return Placed(hosts, len(parts), micro_batches, again / turns, caught_up / turns)

@@ -175,6 +175,8 @@ def loads_in_words(loads: Sequence[Sequence[PartLoad]]) -> str:
 
     >>> print(loads_in_words([[PartLoad(30, 5, 1), PartLoad(90, 7, 2)]]))
     stage 1: 120 rows to 2 partitions, the largest got 90 (1.5 times the mean); states were restored 3 times
+    >>> print(loads_in_words([[PartLoad(30, 5, 1, 4)]]))
+    stage 1: 30 rows to 1 partition; states were restored 1 time, and caught up 4 times
     """
     return "\n".join(_load(number, parts) for number, parts in enumerate(loads, 1) if parts)
 
@@ -184,7 +186,9 @@ def _load(number: int, parts: Sequence[PartLoad]) -> str:
     line = f"stage {number}: {_counted(rows, 'row')} to {_counted(len(parts), 'partition')}"
     if len(parts) > 1 and rows:
         line += f", the largest got {most:,} ({most * len(parts) / rows:.2g} times the mean)"
-    return f"{line}; states were restored {_counted(sum(part.rebuilt for part in parts), 'time')}"
+    line += f"; states were restored {_counted(sum(part.rebuilt for part in parts), 'time')}"
+    caught_up = sum(part.caught_up for part in parts)
+    return f"{line}, and caught up {_counted(caught_up, 'time')}" if caught_up else line
 
 
 def _counted(number: int, word: str) -> str:

@@ -31,11 +31,13 @@ _APART = 1000
 class PartLoad:
     """The load of one partition of a stage so far. `rows`: triples of the streams or changes of the stage before;
     `rows_of_batch`: those of the last micro-batch. `rebuilt`: how often its state was restored from its store, as no
-    worker of the host had it in memory; at the first micro-batch none has."""
+    worker of the host had it in memory; at the first micro-batch none has. `caught_up`: how often the host had an older state, to
+    which only the inputs since were applied."""
 
     rows: int
     rows_of_batch: int
     rebuilt: int
+    caught_up: int = 0
 
 
 _ANOTHER = {
@@ -165,7 +167,7 @@ def statistics(location: Location) -> Statistics:
 def loads(location: Location) -> list[list[PartLoad]]:
     """The load of each partition of each stage up to the last micro-batch; nothing before the first."""
     return [
-        [PartLoad(each["rows"], each["rows_of_batch"], each["rebuilt"]) for each in stage]
+        [PartLoad(each["rows"], each["rows_of_batch"], each["rebuilt"], each.get("caught_up", 0)) for each in stage]
         for stage in _all_noted(location)
     ]
 

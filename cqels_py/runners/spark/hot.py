@@ -3,10 +3,11 @@
 Spark decides which worker of which executor gets a partition's next micro-batch. A worker without the partition's state would
 restore it from the snapshot and the log. So a copy is left beside the executor's own temporary files, which Spark removes when it
 ends, in the system's page cache; and a link to it in a folder of the user that all executors of a host have in common. Any worker
-of the host takes it from there at the speed of memory.
+of the host takes it from there at the speed of memory. If the part has been on another host since, the copy is an older state of
+the part: then only the inputs since are read from the store, and replayed.
 
 A copy has the format of a snapshot: data with a digest, without code. Nothing is synced, as nothing depends on it: a copy that is
-missing, of another state, incomplete or damaged is ignored.
+missing, of another history, incomplete or damaged is ignored.
 """
 
 from __future__ import annotations
@@ -41,6 +42,14 @@ class HotFolders:
     host: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A state, and its name in its store."""
+
+    name: str
+    state: dict[str, NamedValues]
+
+
 class HotCopy:
     """The copy of one partition's state. `mark` distinguishes its query's state from any other."""
 
@@ -65,12 +74,12 @@ class HotCopy:
             if others is not None and others != self._path:
                 others.unlink(missing_ok=True)
 
-    def take(self, name: str) -> dict[str, NamedValues] | None:
-        """The state of that name, if this is its copy."""
+    def latest(self) -> Named | None:
+        """The state that was left last on this host."""
         with suppress(OSError, StorageError):
             found = from_bytes((self._linked() or self._path).read_bytes())
-            if found.pop(_COPY, {}).get(_NAME) == name:
-                return found
+            name = found.pop(_COPY, {}).get(_NAME)
+            return Named(name, found) if isinstance(name, str) else None
         return None
 
     def _linked(self) -> Path | None:

@@ -42,7 +42,8 @@ _FIRST_SIGN = 2
 class BatchCounts:
     """The work of parts in a micro-batch: `elements` and `triples` that they took in, `results`, `late` elements that were dropped,
     `malformed` rows that were skipped, values that are `no_numbers`; `rows` that the parts of the first stage got, copies included,
-    and `busiest_part`, those of the one that got most; `read_backs`, the parts whose state was restored from its store.
+    and `busiest_part`, those of the one that got most; `read_backs`, the parts whose state was restored from its store; `caught_up`,
+    those whose state on this host was older, so that only the inputs since were read.
     `event_time`: microseconds of the latest element so far; `watermark`: earlier elements are late from now on; None before the
     first.
     """
@@ -56,6 +57,7 @@ class BatchCounts:
     rows: int = 0
     busiest_part: int = 0
     read_backs: int = 0
+    caught_up: int = 0
     event_time: int | None = None
     watermark: int | None = None
 
@@ -88,6 +90,7 @@ def counted(
     is_last: bool,
     rows: int,
     read_back: bool,
+    caught_up: bool,
     watermark: int | None,
 ) -> BatchCounts:
     """The counts of a part of a stage, from its statistics before and after the micro-batch. `is_first`, `is_last`: is it the first
@@ -106,6 +109,7 @@ def counted(
         rows=rows if is_first else 0,
         busiest_part=rows if is_first else 0,
         read_backs=int(read_back),
+        caught_up=int(caught_up),
         event_time=after.event_time if everything else None,
         watermark=watermark,
     )

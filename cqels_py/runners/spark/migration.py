@@ -42,10 +42,10 @@ class _Child:
     first: bool
 
 
-def split_state(old: Job, before: Sequence[PlannedStage], new: Job, after: Sequence[PlannedStage]) -> None:
+def split_state(old: Job, new: Job) -> None:
     """Write the states of the parts of a new layout: those after the last micro-batch that has ended everywhere, and after the one
     before it, since Spark may run the last one again."""
-    children = list(_children(before, after))
+    children = list(_children(blueprint_of(old.blueprint).stages, blueprint_of(new.blueprint).stages))
     last = min(
         (
             store_of(old.folder, number, part).newest()
@@ -79,7 +79,7 @@ def _split(old: Job, new: Job, children: Sequence[_Child], batch: int) -> None:
         state = _of_child(new, child, beginning, parent)
         # Results are named by their part and number: no two have the same name.
         state.results.delivered = delivered
-        load = {"rows": state.rows, "rows_of_batch": 0, "rebuilt": 0}
+        load = {"rows": state.rows, "rows_of_batch": 0, "rebuilt": 0, "caught_up": 0}
         counts = {"batch": batch, **load, **asdict(state.statistics)}
         store_of(new.folder, child.stage, child.part).begin_with(reached, state.state(), counts)
 

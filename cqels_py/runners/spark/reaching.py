@@ -15,8 +15,9 @@ from cqels_py.errors import CqelsError, RunError, UsageError
 from cqels_py.runners.spark import folder
 from cqels_py.runners.spark.folder import Claim, PartLoad
 from cqels_py.runners.spark.frequent import Frequent
+from cqels_py.runners.spark.migration import split_state
 from cqels_py.runners.spark.session import Session, is_connected
-from cqels_py.runners.spark.stage import BEGINNING
+from cqels_py.runners.spark.stage import BEGINNING, Job
 from cqels_py.runners.statistics import Statistics
 
 _SCHEMA = pa.schema([("answer", pa.string())])
@@ -45,6 +46,18 @@ class StateFolder:
         """Claim the folder for a query (see `folder.claim`). Its parts begin with this data, unless they have begun."""
         return Claim(**self._ask(_lay_out, dict(about), application, bytes(beginning)))
 
+    def parts(self) -> list[int]:
+        """The number of parts of each stage. UsageError if the folder does not hold the state of a query."""
+        return list(self._ask(folder.parts_of))
+
+    def check_same(self, about: Mapping[str, str | int]) -> dict[str, Any]:
+        """The description of the state in the folder. UsageError if it is that of another query."""
+        return dict(self._ask(folder.check_same, dict(about)))
+
+    def split_from(self, old: Job, new: Job, about: Mapping[str, str | int], beginning: bytes | memoryview) -> None:
+        """Write the states of the parts of a new layout, whose folder this is, from those of an old one."""
+        self._ask(_split_from, old, new, dict(about), bytes(beginning))
+
     def statistics(self) -> Statistics:
         """The query's counts up to its last micro-batch."""
         return Statistics(**self._ask(_statistics))
@@ -72,6 +85,12 @@ def _lay_out(location: Location, about: Mapping[str, str | int], application: st
     if BEGINNING not in store.names():
         store.put(BEGINNING, beginning)
     return asdict(claimed)
+
+
+def _split_from(location: Location, old: Job, new: Job, about: Mapping[str, str | int], beginning: bytes) -> None:
+    split_state(old, new)
+    location.open().put(BEGINNING, beginning)
+    folder.describe(location, about, split=True)
 
 
 def _statistics(location: Location) -> Any:

@@ -305,8 +305,8 @@ def evaluate(
     rows they got (checkpoints/store.py). `number`: Spark's of the attempt. `tell`: gets the part's counts of the micro-batch.
     """
     mine = [each.filter(pc.equal(each.column("part"), part)) for each in rows]
-    found = sorted((row["task"], row["data"]) for each in mine for row in each.to_pylist())
-    slice_data = [packed for _, packed in found]
+    sent = sorted((row["task"], row["data"]) for each in mine for row in each.to_pylist())
+    slice_data = [packed for _, packed in sent]
     data = packed_list(slice_data, {_FINAL: final})
     attempt = Attempt(batch, job.run, execution, number)
     store = store_of(job.folder, stage, part)
@@ -317,19 +317,21 @@ def evaluate(
         if start.settled is not None and start.settled != data:
             data = start.settled
             slice_data, final = _input(data)
-        state, read_back = _state_before(job, store, copy, start, (job.mark, stage, part))
+        found = _state_before(job, store, copy, start, (job.mark, stage, part))
+        state = found.state
         before, had = state.statistics, state.rows
         state.take(slice_data, final=final, in_order=job.in_order)
         results = state.results.fetch()
-        rebuilt = start.counts.get("rebuilt", 0) + read_back
-        load = {"rows": state.rows, "rows_of_batch": state.rows - had, "rebuilt": rebuilt}
+        rebuilt = start.counts.get("rebuilt", 0) + found.read_back
+        caught_up = start.counts.get("caught_up", 0) + found.caught_up
+        load = {"rows": state.rows, "rows_of_batch": state.rows - had, "rebuilt": rebuilt, "caught_up": caught_up}
         note, frequent = noted(start.counts.get(VALUES, {}), _sampled_by(state), job.routing.cells)
         counts = {"batch": batch, **load, **asdict(state.statistics), **({VALUES: note} if stage == part == 0 else {})}
         saved = store.save(attempt, start, data, state.state, counts)
     if not saved.late:
         _keep_hot((job.mark, stage, part), saved.name, state)
         # If all micro-batches go to one worker, no copy is needed; the first state is always restored.
-        if copy is not None and rebuilt > 1:
+        if copy is not None and rebuilt + caught_up > 1:
             copy.leave(saved.name, state.state())
     if part == 0 and not job.in_order and (dropped := state.statistics.late - before.late):
         _LOG.warning("micro-batch %d: %d late elements were dropped; a greater lateness waits longer", batch, dropped)
@@ -348,7 +350,8 @@ def evaluate(
                 is_first=stage == 0,
                 is_last=is_last,
                 rows=rows_of_batch,
-                read_back=read_back,
+                read_back=found.read_back,
+                caught_up=found.caught_up,
                 watermark=state.watermark if part == 0 else None,
             )
         )
@@ -366,10 +369,18 @@ def _keep_hot(key: tuple[str, int, int], name: str, state: PartState) -> None:
     _HOT[key] = name, state
 
 
-def _state_before(
-    job: Job, store: PartStore, copy: HotCopy | None, start: Start, key: tuple[str, int, int]
-) -> tuple[PartState, bool]:
-    """The state from which the batch starts, and whether it was restored from its store.
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The state from which a micro-batch starts. `read_back`: it was restored from its store; `caught_up`: this host had an older
+    one, to which only the inputs since were applied."""
+
+    state: PartState
+    read_back: bool = False
+    caught_up: bool = False
+
+
+def _state_before(job: Job, store: PartStore, copy: HotCopy | None, start: Start, key: tuple[str, int, int]) -> _Found:
+    """The state from which the batch starts.
 
     The state is removed from this worker's memory, so that a failure leaves no half-processed state behind. A late
     attempt does not touch the state of another one.
@@ -377,26 +388,31 @@ def _state_before(
     name, hot = _HOT.get(key, (None, None))
     if name == start.name or not start.late:
         _HOT.pop(key, None)
+    else:
+        name, hot = None, None
     if hot is not None and name == start.name:
-        return hot, False
-    _, stage, part = key
-    beginning = from_bytes(Location(job.folder).open().get(BEGINNING))
-    blueprint = blueprint_of(job.blueprint)
-    if copy is not None and (taken := copy.take(start.name)) is not None:
-        return blueprint.make(stage, part, beginning, taken), False
-    saved, inputs = store.load(start)
-    state = blueprint.make(stage, part, beginning, saved)
-    for data in inputs:
+        return _Found(hot)
+    left = None if copy is None else copy.latest()
+    near = {each for each in (name, None if left is None else left.name) if each is not None}
+    loaded = store.load(start, near)
+    if hot is not None and loaded.near == name:
+        state = hot
+    else:
+        _, stage, part = key
+        beginning = from_bytes(Location(job.folder).open().get(BEGINNING))
+        saved = left.state if left is not None and loaded.near is not None else loaded.state
+        state = blueprint_of(job.blueprint).make(stage, part, beginning, saved)
+    for data in loaded.inputs:
         slice_data, final = _input(data)
         _replay(state, slice_data, final=final, in_order=job.in_order)
-    return state, True
+    return _Found(state, loaded.near is None, loaded.near is not None and len(loaded.inputs) > 0)
 
 
 def state_after(job: Job, stage: int, part: int, batch: int) -> tuple[Reached, PartState]:
     """The state of a part after a micro-batch that has ended, and its id."""
     store = store_of(job.folder, stage, part)
     start = store.after(batch)
-    return start.reached, _state_before(job, store, None, start, (job.mark, stage, part))[0]
+    return start.reached, _state_before(job, store, None, start, (job.mark, stage, part)).state
 
 
 def _input(data: bytes) -> tuple[list[bytes], bool]:

@@ -14,9 +14,10 @@ import pytest
 
 from cqels_py.algebra.nodes import Output
 from cqels_py.checkpoints.state_file import State
-from cqels_py.runners.spark import hot
+from cqels_py.runners.spark import hot, stage
 from cqels_py.runners.spark.hot import HotCopy, HotFolders, folder_of_executor
 from cqels_py.spark import loads, prepare
+from cqels_py.state.named_values import NamedValues
 from tests.checkpoints.test_store import BATCHES, ELEMENTS, QUERY, tasks
 from tests.oracle.naive import Static
 from tests.runners.spark import simulation
@@ -28,10 +29,16 @@ def copy(folder: Path, part: int = 0, host: Path | None = None) -> HotCopy:
     return HotCopy(HotFolders(folder, host), "mark", 0, part)
 
 
+def taken(one: HotCopy, name: str) -> dict[str, NamedValues] | None:
+    """The copied state of that name."""
+    found = one.latest()
+    return found.state if found is not None and found.name == name else None
+
+
 def test_a_copy_equals_the_state(tmp_path: Path) -> None:
     state: State = {"query": {"table": np.arange(12).reshape(3, 4), "none": np.empty(0), "text": "é"}, "empty": {}}
     copy(tmp_path).leave("1-a", state)
-    found = copy(tmp_path).take("1-a")
+    found = taken(copy(tmp_path), "1-a")
     assert found is not None
     assert list(found) == list(state)
     assert {
@@ -41,10 +48,10 @@ def test_a_copy_equals_the_state(tmp_path: Path) -> None:
 
 def test_another_micro_batch_or_part_has_no_copy(tmp_path: Path) -> None:
     copy(tmp_path).leave("1-a", {})
-    assert copy(tmp_path).take("1-b") is None
-    assert copy(tmp_path, part=1).take("1-a") is None
+    assert taken(copy(tmp_path), "1-b") is None
+    assert taken(copy(tmp_path, part=1), "1-a") is None
     copy(tmp_path).leave("2-a", {})
-    assert copy(tmp_path).take("1-a") is None
+    assert taken(copy(tmp_path), "1-a") is None
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -59,7 +66,7 @@ def test_executors_that_run_in_folders_of_their_own_find_each_others_copies(
     monkeypatch.chdir(one)
     copy(folder_of_executor(Path()), host=host).leave("1-a", NUMBERS)
     monkeypatch.chdir(two)
-    assert copy(folder_of_executor(Path()), host=host).take("1-a") is not None
+    assert taken(copy(folder_of_executor(Path()), host=host), "1-a") is not None
 
 
 def test_copies_lie_where_spark_removes_what_an_application_leaves(
@@ -76,14 +83,14 @@ def test_executors_of_a_host_have_one_copy(tmp_path: Path) -> None:
     for folder in (one, two, host):
         folder.mkdir()
     copy(one, host=host).leave("1-a", NUMBERS)
-    assert copy(two, host=host).take("1-a") is not None
+    assert taken(copy(two, host=host), "1-a") is not None
     copy(two, host=host).leave("2-a", NUMBERS)
-    assert copy(one, host=host).take("2-a") is not None
+    assert taken(copy(one, host=host), "2-a") is not None
     assert list(one.iterdir()) == []
     shutil.rmtree(two)
-    assert copy(one, host=host).take("2-a") is None
+    assert taken(copy(one, host=host), "2-a") is None
     copy(one, host=host).leave("3-a", NUMBERS)
-    assert copy(one, host=host).take("3-a") is not None
+    assert taken(copy(one, host=host), "3-a") is not None
     assert len(list(host.iterdir())) == 1
 
 
@@ -107,7 +114,7 @@ def test_an_incomplete_copy_is_ignored(tmp_path: Path, cut: int) -> None:
     copy(tmp_path).leave("1-a", NUMBERS)
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:cut])
-    assert copy(tmp_path).take("1-a") is None
+    assert taken(copy(tmp_path), "1-a") is None
 
 
 @pytest.mark.parametrize("place", [1, 4, 30, 60, -5])
@@ -117,7 +124,7 @@ def test_a_damaged_copy_is_ignored(tmp_path: Path, place: int) -> None:
     data = bytearray(file.read_bytes())
     data[place] ^= 0x80
     file.write_bytes(data)
-    assert copy(tmp_path).take("1-a") is None
+    assert taken(copy(tmp_path), "1-a") is None
 
 
 class Stranger:
@@ -132,7 +139,7 @@ def test_a_copy_of_a_stranger_runs_nothing(tmp_path: Path, monkeypatch: pytest.M
     copy(tmp_path).leave("1-a", NUMBERS)
     (file,) = tmp_path.iterdir()
     file.write_bytes(pickle.dumps(Stranger()))
-    assert copy(tmp_path).take("1-a") is None
+    assert taken(copy(tmp_path), "1-a") is None
     assert not (tmp_path / "ran").exists()
 
 
@@ -162,6 +169,49 @@ def test_two_executors_of_a_host() -> None:
         ((load,),) = loads(folder)
     assert load.rebuilt == 3
     assert simulation.counted(rows) == simulation.expected(QUERY, ELEMENTS, Static(), Output.CHANGELOG)
+
+
+@pytest.mark.parametrize("snapshots", [0.0, 0.3])
+@pytest.mark.parametrize("chance", [0, 0.5])
+def test_two_hosts(snapshots: float, chance: float) -> None:
+    """Each keeps its last copy of a part that moves to and fro, and reads only the inputs since: after their first turns nothing
+    else is read back. `snapshots`: the chance of one after a micro-batch."""
+    with simulation.scratch() as folder:
+        job, _ = prepare(QUERY, state=folder, partitions=1, changelog=True)
+        hosts = []
+        for name in ("one", "two"):
+            near = HotFolders(folder.parent / name, folder.parent / f"{name} host")
+            near.own.mkdir()
+            assert near.host is not None
+            near.host.mkdir()
+            hosts.append((simulation.Cluster(job, chance=chance, snapshots=snapshots, near=near), Memory()))
+        rows: list[dict[str, Any]] = []
+        for batch in range(BATCHES):
+            cluster, memory = hosts[batch % 2]
+            with memory:
+                rows += cluster.run(batch, tasks(batch), final=batch == BATCHES - 1)
+        ((load,),) = loads(folder)
+    if chance == 0:
+        assert load.rebuilt + load.caught_up == BATCHES
+    if chance == snapshots == 0:
+        # The first host has left no copy in the first micro-batch.
+        assert load.caught_up == BATCHES - 3
+    assert simulation.counted(rows) == simulation.expected(QUERY, ELEMENTS, Static(), Output.CHANGELOG)
+
+
+class Memory:
+    """The memory of the workers of a host, while it works."""
+
+    def __init__(self) -> None:
+        self._states: dict[Any, Any] = {}
+
+    def __enter__(self) -> None:
+        stage._HOT.clear()
+        stage._HOT.update(self._states)
+
+    def __exit__(self, *_: object) -> None:
+        self._states = dict(stage._HOT)
+        stage._HOT.clear()
 
 
 def test_a_worker_without_the_state_takes_the_copy_of_another() -> None:

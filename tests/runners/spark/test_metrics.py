@@ -80,7 +80,7 @@ def test_rows_of_counts_have_no_sign_of_a_result() -> None:
     rows = rows_of_counts(BatchCounts(elements=120), ("a", "b"))
     assert rows.schema.names == ["time", "sign", "a", "b"]
     assert set(rows.column("sign").to_pylist()).isdisjoint({-1, 1})
-    assert rows.column("a").null_count == rows.num_rows == 9, "there is no time yet"
+    assert rows.column("a").null_count == rows.num_rows == 10, "there is no time yet"
 
 
 @pytest.fixture

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from cqels_py.algebra.nodes import Output
+from cqels_py.checkpoints.locations import Location
 from cqels_py.errors import UsageError
 from cqels_py.spark import migrate, prepare, statistics
 from tests.runners.spark import simulation
@@ -126,3 +129,59 @@ def test_mistakes() -> None:
         migrate(place, text, to=more, partitions=4, **options)
         with pytest.raises(UsageError, match="is not empty"):
             migrate(place, text, to=more, partitions=4, **options)
+
+
+class Connected:
+    """A session of Spark Connect, as far as the package can see: its task runs here, unpacked as on a cluster."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def __init__(self) -> None:
+        self.tasks = 0
+        self.in_a_task = False
+
+    def range(self, *_: int) -> Connected:
+        return self
+
+    def mapInArrow(self, task: Any, _: str) -> Connected:
+        from pyspark import cloudpickle
+
+        self._task = pickle.loads(cloudpickle.dumps(task))
+        return self
+
+    def toArrow(self) -> pa.Table:
+        self.tasks += 1
+        self.in_a_task = True
+        try:
+            return pa.Table.from_batches(self._task([]))
+        finally:
+            self.in_a_task = False
+
+
+def test_with_spark_connect_only_tasks_reach_the_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    name, session = "three patterns", Connected()
+    text, options, elements = text_of(name), options_of(name), drawn(2, COUNT)
+    opened, rows = Location.open, list[dict[str, Any]]()
+
+    def in_tasks_only(location: Location) -> Any:
+        assert session.in_a_task, "the client does not reach the state"
+        return opened(location)
+
+    with simulation.scratch() as place:
+        more = place.with_name(f"{place.name}-more")
+        state, parts = place, 2
+        for batch in range(8):
+            if batch == 4:
+                with monkeypatch.context() as patch:
+                    patch.setattr(Location, "open", in_tasks_only)
+                    with pytest.raises(UsageError, match="another lateness"):
+                        migrate(place, text, to=more, partitions=4, session=session, **{**options, "lateness": 99})
+                    migrate(place, text, to=more, partitions=4, session=session, **options)
+                    with pytest.raises(UsageError, match="is not empty"):
+                        migrate(place, text, to=more, partitions=4, session=session, **options)
+                assert session.tasks > 0
+                state, parts = more, 4
+            job, plan = prepare(text, state=state, partitions=parts, **options)
+            rows += piece(simulation.Cluster(job), plan, elements, batch)
+    assert simulation.counted(rows) == simulation.expected(text, elements, STATIC, Output.CHANGELOG)
