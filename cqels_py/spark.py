@@ -56,7 +56,7 @@ _WATERMARKS = "watermarks"
 _CONSTRUCTED = "constructed by cqels_py"
 """The scope of blank nodes of elements that queries make."""
 _GRAPHS = "elements of a stream"
-_FORMAT = 32
+_FORMAT = 33
 """Raised when the form of the state changes: an older one is then refused."""
 
 
