@@ -55,6 +55,7 @@ _STEPS_ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
 _ADDED_BY_ENTAILMENT: Final = (plan.JoinAll, plan.DistinctRowsOf, plan.Negate, plan.ClosureRows)
 
 _GROUP, _OPEN, _PUT = "aggregates.group_by.group", "aggregates.group_by.open_group", "aggregates.factorised.put_"
+_BELOW = "steps.joined_groups.group_"
 """The beginnings of the largest kernels' names, which have an entry for each kind of aggregation."""
 
 _STAR, _MULTIWAY = ("joins.star.step", "steps.joins.join"), ("joins.multiway.step", "steps.joins.join_blocks")
@@ -88,7 +89,7 @@ def calls_of(query: Plan, *, pushed: bool = True, rewritten: bool = False) -> li
         and call.kernel not in unused_steps
         and not call.caller.startswith(_BESIDE)
         and (pushed or call.kernel != _PUSH)
-        and (call.kernel in entries or not call.kernel.startswith((_GROUP, _OPEN, _PUT, *_JOINS)))
+        and (call.kernel in entries or not call.kernel.startswith((_GROUP, _OPEN, _PUT, _BELOW, *_JOINS)))
     ]
 
 
@@ -110,8 +111,9 @@ def _aggregation(node: Node) -> Iterator[str]:
     if isinstance(node, plan.GroupRows):
         yield f"{_GROUP}{keeping}"
     elif node.by_key:
-        yield f"{_GROUP}_joined{keeping}"
+        yield from (f"{_GROUP}_joined{keeping}", f"{_BELOW}by_key")
     else:
+        yield f"{_BELOW}carried"
         yield f"{_GROUP}_differences{keeping}"
         # Joins of two inputs have an entry of their own; the operator chooses by the widths of its tables.
         if all(of_terms):

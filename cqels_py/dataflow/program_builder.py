@@ -12,6 +12,7 @@ import numpy.typing as npt
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.delta_sources import Constant, DataflowNode, DeltaSource, OperatorNode, sources_below, unwrap
 from cqels_py.dataflow.element_record import MOST_TRIPLES
+from cqels_py.dataflow.joined_group_part import JoinedGroupPart
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.program_parts import (
     MOST_ROWS,
@@ -50,8 +51,10 @@ from cqels_py.operators.r2r.transitive_closure import TransitiveClosure
 from cqels_py.operators.r2s.streams import Changes
 from cqels_py.operators.s2r.window import SlidingWindow
 
-_HAVE_ENTRIES = MultiwayJoin | SemiAntiJoin | Project | UnionAll | DistinctRows | GroupBy
-_CALLED = GroupByKey | FactorisedGroupBy | TopRows | NumberRows | TransitiveClosure
+_HAVE_ENTRIES = (
+    MultiwayJoin | SemiAntiJoin | Project | UnionAll | DistinctRows | GroupBy | GroupByKey | FactorisedGroupBy
+)
+_CALLED = TopRows | NumberRows | TransitiveClosure
 """Operators that Python calls in the middle of a program. They do nothing where their inputs do not change."""
 
 
@@ -236,6 +239,10 @@ class ProgramBuilder:
                 self.parts.append(DistinctPart(node, distinct, given[0], output))
             case GroupBy() as grouping:
                 self._add_group(node, grouping, given[0], output)
+            case GroupByKey() | FactorisedGroupBy() as below_join:
+                joined = JoinedGroupPart(node, below_join, given, output, self._step, self._shared.memory)
+                self.add_row(joined.entry, (self._element, *joined.links(self.texts)), *joined.arrays)
+                self.parts.append(joined)
             case _:
                 calling = CalledPart(node, given, output, self._step)
                 self.add_row(by_calls.call, (self._element, output.address, *inputs), calling.called)

@@ -293,7 +293,11 @@ class CalledPart(OperatorPart):
 
     def find_values(self) -> None:
         inputs = [each.deltas() for each in self._given]
-        made, rows, rest = list[Delta](), 0, iter(self._node.operator.process(self._step.ticks(), inputs))
+        self._take(self._node.operator.process(self._step.ticks(), inputs))
+
+    def _take(self, changes: Iterable[Delta]) -> None:
+        """These are the operator's changes."""
+        made, rows, rest = list[Delta](), 0, iter(changes)
         for delta in rest:
             made.append(delta)
             rows += len(delta)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from cqels_py.batches.elements import Ids
 from cqels_py.kernels.primitives.state_record import ArrayTable
+from cqels_py.operators.r2r.factorised import Contributions
 from cqels_py.state.join_state import Blocks, JoinState
+
+MOST_CONTRIBUTIONS = 64
+"""Of a step of an aggregation below a join."""
 
 
 class SharedBlocks:
@@ -29,6 +34,8 @@ class StepMemory:
 
     def __init__(self) -> None:
         self._blocks: dict[tuple[int, int], SharedBlocks] = {}
+        self._numbers: dict[int, Ids] = {}
+        self._contributions: dict[tuple[int, bool], Contributions] = {}
 
     def blocks(self, state: JoinState) -> SharedBlocks:
         """Those of joins of this state's shape."""
@@ -36,3 +43,16 @@ class StepMemory:
         if shape not in self._blocks:
             self._blocks[shape] = SharedBlocks(state)
         return self._blocks[shape]
+
+    def numbers(self, count: int) -> Ids:
+        """Room for so many numbers, which the programs of other operators write to as well."""
+        if count not in self._numbers:
+            self._numbers[count] = np.empty(count, np.int64)
+        return self._numbers[count]
+
+    def contributions(self, width: int, sums: bool) -> Contributions:
+        """Room for contributions of so many columns; `sums`: with accumulators, for sums."""
+        if (width, sums) not in self._contributions:
+            wide = MOST_CONTRIBUTIONS if sums else 0
+            self._contributions[width, sums] = Contributions(width, MOST_CONTRIBUTIONS, wide)
+        return self._contributions[width, sums]

@@ -141,9 +141,20 @@ NO_STARS = {
     ),
 }
 QUERIES |= NO_STARS
-CALLED = {
+BELOW_JOINS = {
     "average below a join": _over("{A} {B}", "?k (AVG(?x) AS ?mean)") + " GROUP BY ?k",
+    "extremes by key": _over("{A} {B}", "?k (MAX(?x) AS ?high) (MIN(?y) AS ?low) (SUM(?y) AS ?s)") + " GROUP BY ?k",
+    "by a key of three": _over("{A} {B} STREAM :a [RANGE 2s] { ?k :a ?z }", "?k (SUM(?x) AS ?s) (COUNT(?z) AS ?n)")
+    + " GROUP BY ?k",
     "average of one input": _over("{A} {B}", "?x (AVG(?y) AS ?mean) (COUNT(*) AS ?n)") + " GROUP BY ?x",
+    "sum of one input": _over("{A} {B}", "?x (SUM(?y) AS ?s)") + " GROUP BY ?x",
+    "extreme of one input": _over("{A} {B}", "?x (MAX(?y) AS ?high)") + " GROUP BY ?x",
+    "extremes of both": _over("{A} {B}", "?x (MAX(?y) AS ?high) (MIN(?k) AS ?low)") + " GROUP BY ?x",
+    "all kinds": _over("{A} {B}", "?y (MIN(?x) AS ?low) (SUM(?x) AS ?s) (COUNT(*) AS ?n)") + " GROUP BY ?y",
+    "one group of a join": _over("{A} {B}", "(SUM(?y) AS ?s) (MAX(?x) AS ?high)"),
+}
+QUERIES |= BELOW_JOINS
+CALLED = {
     "different rows": _over("{A} {B}", "(COUNT(DISTINCT *) AS ?n)"),
     "top": _over("{ SELECT ?k ?x { {A} } ORDER BY DESC(?x) LIMIT 3 }", "?k ?x"),
     "path": f"PREFIX : <{EX}> SELECT ?k ?l WHERE {{ STREAM :a [RANGE 5s] {{ ?k :a+ ?l }} }}",
@@ -302,7 +313,47 @@ def test_numbers_that_are_not_inline_are_aggregated_within_a_program(
     assert outcomes.count(Outcome.COMPLETE) > 100
 
 
-@pytest.mark.parametrize("name", ["extremes", "distinct terms", "joined texts", "distinct", "sum of a join"])
+@pytest.mark.parametrize("function", ["SUM", "MAX"])
+@pytest.mark.parametrize("by", ["k", "x", "y"])
+def test_numbers_that_are_not_inline_are_aggregated_below_joins(
+    by: str, function: str, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    drawn, text = random.Random(9), _over("{A} {B}", f"?{by} ({function}(?x) AS ?made)") + f" GROUP BY ?{by}"
+    pushed = [
+        (f"{EX}{stream}", [(f"<{EX}s{drawn.randrange(3)}>", f"<{EX}{stream}>", drawn.choice(NUMBERS))], BEGIN + i * SECOND // 2)
+        for i, stream in enumerate(drawn.choices("ab", k=120))
+    ]  # fmt: skip
+    assert_equal_in_both(text, pushed, outcomes, in_mode)
+    assert outcomes.count(Outcome.COMPLETE) > 100
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [("sum of one input", 80), ("extreme of one input", 80), ("all kinds", 40), ("extremes of both", 80)],
+)
+def test_more_contributions_than_there_is_room_for_are_aggregated_by_calls(
+    name: str, keys: int, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    carrier, other = "ba" if "?y (" in QUERIES[name] else "ab"
+    crowd = [
+        (f"{EX}{carrier}", [(f"<{EX}s>", f"<{EX}{carrier}>", f'"{i}"^^{INTEGER}')], BEGIN + i) for i in range(keys)
+    ]
+    later = [
+        (f"{EX}{other}", [(f"<{EX}s>", f"<{EX}{other}>", f'"{i}"^^{INTEGER}')], BEGIN + 1_000 * i)
+        for i in (1, 2, 3, 9_000)
+    ]
+    assert_equal_in_both(QUERIES[name], [*crowd, *later], outcomes, in_mode)
+    assert Outcome.COMPLETE in outcomes
+    assert Outcome.STOPPED in outcomes or keys < 64
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("extremes", "distinct terms", "joined texts", "distinct", "sum of a join"),
+        *("extremes by key", "average of one input", "extreme of one input", "all kinds", "one group of a join"),
+    ],
+)
 def test_groups_that_grow_make_room_within_a_program(
     name: str, outcomes: list[Outcome], in_mode: Callable[[str], None]
 ) -> None:

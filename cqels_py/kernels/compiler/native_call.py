@@ -30,6 +30,7 @@ def _arrays(item: Any, dimensions: int = 1, *, readonly: bool = False) -> Any:
 
 INT64S, INT64_ROWS = _arrays(types.int64), _arrays(types.int64, 2)
 INT32S, INT8S, UINT8S = _arrays(types.int32), _arrays(types.int8), _arrays(types.uint8)
+UINT32S, FLOAT64S = _arrays(types.uint32), _arrays(types.float64)
 READONLY_UINT8S = _arrays(types.uint8, readonly=True)
 INT64_PAIR = types.UniTuple(types.int64, 2)
 

@@ -19,7 +19,15 @@ from cqels_py.kernels.aggregates import factorised_state as record
 from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.operators.r2r.aggregate import FUNCTIONS as GROUP_FUNCTIONS
-from cqels_py.operators.r2r.aggregate import Aggregate, GroupBy, GroupRun, TermValues, stopped
+from cqels_py.operators.r2r.aggregate import (
+    NO_HASHED_NUMBERS,
+    Aggregate,
+    GroupBy,
+    GroupRun,
+    HashedNumbers,
+    TermValues,
+    stopped,
+)
 from cqels_py.operators.r2r.joined_rows import (
     FEW_ROWS,
     FUNCTIONS,
@@ -79,11 +87,11 @@ class FactorisedGroupBy(StateRecord):
         columns = [len(groups) + sum(widths[:a]) for a in range(len(widths))]
         made = [Aggregate(function, column) for (function, _), column in zip(functions, columns, strict=True)]
         self._group_by = GroupBy(range(len(groups)), made, values)
-        self._summed = any(kind != records.TERM for _, kind in functions)
-        self._keeps_terms = any(kind == records.TERM for _, kind in functions)
-        wide = _FEW_WIDE if self._summed else 0
+        self.sums = any(kind != records.TERM for _, kind in functions)
+        self.keeps_terms = any(kind == records.TERM for _, kind in functions)
+        wide = _FEW_WIDE if self.sums else 0
         self._shape = len(groups) + sum(widths), _CONTRIBUTIONS, wide
-        self._few_contributions = _Contributions(len(groups) + sum(widths), _FEW_CONTRIBUTIONS, wide)
+        self._few_contributions = Contributions(len(groups) + sum(widths), _FEW_CONTRIBUTIONS, wide)
         numbers = np.array([GROUP_FUNCTIONS[function] for function, _ in functions], np.int64)
         self._of_aggregates = np.array(
             [kinds, ports, self.state.local, self.state.local_apart, numbers, columns, expires_fifo], np.int64
@@ -93,21 +101,31 @@ class FactorisedGroupBy(StateRecord):
         self._order = np.array(in_order_of_taking, np.int64)
         widths_of_keys = self.state.keys.width, self.state.rows.width
         self._key_places, self._row_places = map(np.arange, widths_of_keys)
-        self._most_common = len(inputs) == 2 and widths_of_keys == (1, 2) and len(aggregates) == 1
+        self.most_common = len(inputs) == 2 and widths_of_keys == (1, 2) and len(aggregates) == 1
         taken = [(port, (*inputs[port].key, *(own if port == carrier else ()))) for port in in_order_of_taking]
-        self._layout = JoinedRows(inputs, taken, *widths_of_keys, aggregates, values, hashes=True)
+        self.layout = JoinedRows(inputs, taken, *widths_of_keys, aggregates, values, hashes=True)
 
-    def _borrow_contributions(self) -> _Contributions:
+    def _borrow_contributions(self) -> Contributions:
         """For one step of many rows; to be given back. All operators of the same shape share them."""
         try:
             return _unused[self._shape].pop()
         except IndexError:  # Asking before would not do: another thread may be faster.
-            return _Contributions(*self._shape)
+            return Contributions(*self._shape)
 
-    def _give_back(self, contributions: _Contributions) -> None:
+    def _give_back(self, contributions: Contributions) -> None:
         """Unless they have been enlarged for an unusual step."""
         if contributions is not self._few_contributions and contributions.shape == self._shape:
             _unused[self._shape].append(contributions)
+
+    @property
+    def shape(self) -> tuple[int, bool]:
+        """The number of columns of contributions, and whether there are sums among them."""
+        return self._shape[0], self.sums
+
+    @property
+    def made(self) -> int:
+        """The number of contributions that the current step has made."""
+        return self._cursor.item(record.MADE)
 
     @property
     def visited(self) -> int:
@@ -117,10 +135,40 @@ class FactorisedGroupBy(StateRecord):
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         if ticks.first and len(self._groups) == 0:
             yield self._group_by.open_single_group()
-        for block in self._layout.blocks(inputs):
-            filled, rows = self._layout.filled(block)
+        for block in self.layout.blocks(inputs):
+            filled, rows = self.layout.filled(block)
             if rows:
-                yield from _Run(self, filled, rows, len(ticks.time) == 1).chunks()
+                yield from self._begun(filled, rows, len(ticks.time) == 1).chunks()
+
+    def _begun(self, filled: Sequence[Filled], count: int, one_tick: bool) -> _Run:
+        """A step that begins."""
+        self._cursor[: record.VISITED] = 0
+        rows, keys, new_rows, odd = self.layout.lay(filled, count, one_tick=one_tick, carrier=self._carrier)
+        if odd.reals:
+            self.state.keep_reals()
+            self._group_by.keep_reals()
+        contributions = self._few_contributions if count <= FEW_ROWS else self._borrow_contributions()
+        return _Run(self, rows, keys, new_rows, odd, contributions)
+
+    def make_room_for(self, status: int, rows: int) -> None:
+        """Enlarge the array for which the kernel has stopped, of so many rows. RunError if it cannot go on."""
+        if status == kernel.KEYS_FULL:
+            self.state.ensure(rows, rows)
+        elif status == kernel.TERMS_FULL:
+            self.state.more_terms()
+        elif status == kernel.SNAPS_FULL:
+            self.state.more_snaps()
+        else:
+            raise stopped(status)
+
+    def resume(self, rows: Ids, contributions: Contributions) -> Iterator[Delta]:
+        """Go on with rows, as of `JoinedRows.lay`, where their contributions have had no room, or there were enough."""
+        return _Run(self, rows, rows.shape[1], rows.shape[1], NO_HASHED_NUMBERS, contributions).chunks()
+
+    @property
+    def group_by(self) -> GroupBy:
+        """That of its groups."""
+        return self._group_by
 
     def standing_rows(self) -> Ids:
         """As `GroupBy.standing_rows`."""
@@ -137,18 +185,19 @@ class FactorisedGroupBy(StateRecord):
 class _Run:
     """One step on its way through the kernel: the rows of all inputs, the contributions, the operator's cursor."""
 
-    def __init__(self, of: FactorisedGroupBy, filled: Sequence[Filled], rows: int, one_tick: bool) -> None:
-        self._of = of
-        self.cursor = of._cursor
-        self.cursor[: record.VISITED] = 0
-        self._rows, self._keys, self._new_rows, odd = of._layout.lay(
-            filled, rows, one_tick=one_tick, carrier=of._carrier
-        )
-        if odd.reals:
-            of.state.keep_reals()
-            of._group_by.keep_reals()
+    def __init__(
+        self,
+        of: FactorisedGroupBy,
+        rows: Ids,
+        keys: int,
+        new_rows: int,
+        odd: HashedNumbers,
+        contributions: Contributions,
+    ) -> None:
+        self._of, self.cursor = of, of._cursor
+        self._rows, self._keys, self._new_rows = rows, keys, new_rows
         self._numbers = odd.kind, odd.words, odd.real
-        self._contributions = of._few_contributions if rows <= FEW_ROWS else of._borrow_contributions()
+        self._contributions = contributions
 
     def chunks(self) -> Iterator[Delta]:
         try:
@@ -170,27 +219,23 @@ class _Run:
             elif status == kernel.KEYS_FULL:
                 left = self._rows.shape[1] - self.cursor.item(record.ROW)
                 state.ensure(min(self._keys, left), min(self._new_rows, left))
-            elif status == kernel.TERMS_FULL:
-                state.more_terms()
-            elif status == kernel.SNAPS_FULL:
-                state.more_snaps()
             elif status == kernel.CONTRIBUTIONS_FULL:
                 self._contributions = self._contributions.more(
                     self.cursor.item(record.MADE), self.cursor.item(record.WIDE), len(self._of._aggregates)
                 )
             else:
-                raise stopped(status)
+                self._of.make_room_for(status, self._rows.shape[1])
 
     def _put_contributions(self) -> int:
         of, state = self._of, self._of.state
         addresses = of.address, state.address, state.keys.address, state.row_index.address, self._contributions.address
         given: tuple[Any, ...] = (self._rows, *addresses)
-        if not of._summed:
+        if not of.sums:
             given += of._values.texts()
-            status: int = kernel.put_extreme_of_two(*given) if of._most_common else kernel.put_extremes(*given)
-        elif not of._keeps_terms:
+            status: int = kernel.put_extreme_of_two(*given) if of.most_common else kernel.put_extremes(*given)
+        elif not of.keeps_terms:
             given += self._numbers
-            status = kernel.put_sum_of_two(*given) if of._most_common else kernel.put_sums(*given)
+            status = kernel.put_sum_of_two(*given) if of.most_common else kernel.put_sums(*given)
         else:
             given += of._values.texts() + self._numbers
             status = kernel.put_all(*given)
@@ -205,7 +250,7 @@ class _Run:
         return run.output()
 
 
-class _Contributions(StateRecord):
+class Contributions(StateRecord):
     """Room for changes of contributions (see kernels/aggregates/factorised.py), at least those of a tick, which are
     aggregated together.
 
@@ -213,7 +258,7 @@ class _Contributions(StateRecord):
     are MIN and MAX.
     """
 
-    _tick = StateArray[np.int32](record.OUT_TICK)
+    tick = StateArray[np.int32](record.OUT_TICK)
     _sign = StateArray[np.int8](record.OUT_SIGN)
     _columns = StateArray[np.int64](record.OUT_COLUMNS)
     _wide = StateArray[np.int64](record.WIDE_WORDS)
@@ -221,7 +266,7 @@ class _Contributions(StateRecord):
 
     def __init__(self, width: int, rows: int, wide: int) -> None:
         self.shape = width, rows, wide
-        self._tick, self._sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
+        self.tick, self._sign = np.empty(rows, np.int32), np.empty(rows, np.int8)
         self._columns = np.empty((width, rows), np.int64)
         self._wide = np.empty(wide * aggregate.SUM_WORDS, np.int64)
         self._wide_apart = np.zeros(wide * REAL_WORDS, np.uint32)
@@ -229,21 +274,21 @@ class _Contributions(StateRecord):
     def give(self, run: GroupRun, made: int) -> None:
         """Let a GROUP BY process the first `made` contributions."""
         sums = (self._wide, self._wide_apart) if len(self._wide) else (None, None)
-        run.take_differences(made, self._tick, self._sign, self._columns, *sums)
+        run.take_differences(made, self.tick, self._sign, self._columns, *sums)
 
-    def more(self, made: int, taken: int, wanted: int) -> _Contributions:
+    def more(self, made: int, taken: int, wanted: int) -> Contributions:
         """These with more room: there is none for one more row's contribution, or for `wanted` more accumulators. There
         are `made` contributions and `taken` accumulators."""
         width, rows, wide = self.shape
         room = max(_CONTRIBUTIONS, 2 * rows) if made == rows else rows
         wide_room = max(_CONTRIBUTIONS, 2 * wide) if wide and taken + wanted > wide else wide
-        larger = _Contributions(width, room, wide_room)
-        larger._tick[:made], larger._sign[:made] = self._tick[:made], self._sign[:made]
+        larger = Contributions(width, room, wide_room)
+        larger.tick[:made], larger._sign[:made] = self.tick[:made], self._sign[:made]
         larger._columns[:, :made] = self._columns[:, :made]
         words, apart = taken * aggregate.SUM_WORDS, taken * REAL_WORDS
         larger._wide[:words], larger._wide_apart[:apart] = self._wide[:words], self._wide_apart[:apart]
         return larger
 
 
-_unused: defaultdict[tuple[int, int, int], list[_Contributions]] = defaultdict(list)
+_unused: defaultdict[tuple[int, int, int], list[Contributions]] = defaultdict(list)
 """Those of the usual size, by their shape."""

@@ -34,7 +34,7 @@ class GroupByKey:
     ) -> None:
         width = len(groups)
         taken = [(port, [each.key[place] for place in groups]) for port, each in enumerate(inputs)]
-        self._layout = JoinedRows(inputs, taken, width, width, aggregates, values, hashes=False)
+        self.layout = JoinedRows(inputs, taken, width, width, aggregates, values, hashes=False)
         ports = [each.input for each in aggregates]
         expires_fifo = [inputs[port].expires_fifo for port in ports]
         made = [Aggregate(each.function, column) for column, each in enumerate(aggregates)]
@@ -42,21 +42,26 @@ class GroupByKey:
         self._first_argument = records.FIRST + width
 
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterable[Delta]:
-        blocks = self._layout.blocks(inputs)
+        blocks = self.layout.blocks(inputs)
         if isinstance(blocks, tuple):
             return self._changes(ticks, inputs)
         return (delta for block in blocks for delta in self._changes(ticks, block))
 
     def _changes(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> tuple[Delta, ...]:
         """The groups' changes caused by one block."""
-        filled, count = self._layout.filled(inputs)
+        filled, count = self.layout.filled(inputs)
         if not count:
             return ()
-        rows, _, _, odd = self._layout.lay(filled, count, one_tick=len(ticks.time) == 1)
+        rows, _, _, odd = self.layout.lay(filled, count, one_tick=len(ticks.time) == 1)
         self._group_by.reserve_notes(count)
         run = GroupRun(self._group_by, count)
         run.take_joined(rows, rows[records.FIRST : self._first_argument], rows[self._first_argument :], odd)
         return (run.output(),)
+
+    @property
+    def group_by(self) -> GroupBy:
+        """That of its groups."""
+        return self._group_by
 
     def standing_rows(self) -> Ids:
         """As `GroupBy.standing_rows`."""

@@ -63,7 +63,8 @@ class JoinedRows:
 
     `taken`: for each input, in the order in which they are applied at each tick, its number and the columns that become
     the first of the `width` ones of a row; `key_width` of these are the key. `hashes`: those of keys and rows are
-    needed.
+    needed. `size`: the fields of a row. `ways`: of each of `taken` its number, its number of columns, and constant arguments
+    of the kernel that lays out its rows.
     """
 
     def __init__(
@@ -82,15 +83,15 @@ class JoinedRows:
         self._kinds = np.array([FUNCTIONS[each.function][1] for each in aggregates], np.int64)
         summed = [(each.input, each.argument) for each in aggregates if FUNCTIONS[each.function][1] == records.NUMBER]
         self._first_uses = [summed.index(argument) for argument in dict.fromkeys(summed)]
-        self._size = records.FIRST + width + len(aggregates)
+        self.size = records.FIRST + width + len(aggregates)
         self._first_argument = records.FIRST + width
-        self._ways = []
+        self.ways = []
         for port, columns in taken:
             sources = [*columns, *[-1] * (width - len(columns)), *_arguments(aggregates, port)]
             kinds = [*[records.ROWS] * width, *self._kinds]
             wanted = (2 if len(columns) > key_width else 1) if hashes else 0
             given = np.array([sources, kinds], np.int64), key_width, width, wanted
-            self._ways.append((port, inputs[port].width, given))
+            self.ways.append((port, inputs[port].width, given))
 
     def blocks(self, inputs: Sequence[Iterable[Delta]]) -> Iterable[Sequence[Iterable[Delta]]]:
         """The inputs' deltas, in blocks if they come in parts; see `in_blocks`."""
@@ -102,7 +103,7 @@ class JoinedRows:
     def filled(self, inputs: Sequence[Iterable[Delta]]) -> tuple[list[Filled], int]:
         """The inputs that have changes, and the number of rows."""
         filled, rows = [], 0
-        for port, width, given in self._ways:
+        for port, width, given in self.ways:
             if chunks := inputs[port]:
                 delta = concatenate(chunks, width)
                 if count := len(delta.tick):
@@ -115,7 +116,7 @@ class JoinedRows:
     ) -> tuple[Ids, int, int, HashedNumbers]:
         """All rows in the order of ticks; the number of insertions, of all inputs and of the carrier; the numbers of
         hashed literals."""
-        rows = np.empty((self._size, count), INT64)
+        rows = np.empty((self.size, count), INT64)
         place = _IN_ORDER if one_tick or len(filled) == 1 else _places([delta.tick for _, _, delta in filled])
         all_inserts = of_carrier = tags = start = 0
         for port, given, delta in filled:
