@@ -89,6 +89,17 @@ def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
     return result
 
 
+def heavy_values(texts: Iterable[str]) -> dict[str, list[str]]:
+    """`VARIABLE=TERM`, each perhaps several times → N-Triples texts by variable."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        variable, equals, term = text.removeprefix("?").partition("=")
+        if not (variable and equals and term):
+            raise UsageError(f"--heavy {text!r}: expected VARIABLE=TERM, such as 'sensor=<http://example.org/s1>'")
+        found.setdefault(variable, []).append(term)
+    return found
+
+
 def _pair(option: str, text: str) -> tuple[str, str]:
     iri, equals, value = text[1:].partition(">=") if text.startswith("<") else text.partition("=")
     if not (iri and equals and value):

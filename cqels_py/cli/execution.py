@@ -55,10 +55,14 @@ def explain(job: Job) -> None:
         if absent:
             print(_ABSENT.format(" ".join(f"<{iri}>" for iri in absent), absent[0]))
         if job.runner == "spark":
+            from cqels_py.dictionary import Dictionary
             from cqels_py.runners.spark.describe import describe
+            from cqels_py.runners.spark.heavy import Noted
 
             # Without a number of partitions a run has one for each core.
-            print(describe(query.plan, job.partitions or os.cpu_count() or 1))
+            partitions = job.partitions or os.cpu_count() or 1
+            values = Noted().values(job.heavy, partitions, Dictionary(strict=True))
+            print(describe(query.plan, partitions, values))
 
 
 def drawn(dot: str) -> str:
@@ -346,6 +350,7 @@ def _on_spark(job: Job, compiled: CompiledQuery, changelog: bool, cleanup: ExitS
         state=state,
         session=session,
         partitions=job.partitions or cores_of(session),
+        heavy=job.heavy or None,
         static=list(job.static),
         static_graphs=job.static_graphs,
         changelog=changelog,

@@ -16,14 +16,14 @@ class Job:
     """The options of a run. `lateness`, `service_timeout`: microseconds; `speed`: seconds of event time a second,
     None: unbounded. `lateness_of`: that of streams by IRI.
 
-    `streams`: by IRI files, URLs, "-" or iterables of record batches. `output`: a file; `sink`: the URL of another output.
-    `static` are files, URLs of tables, or N-Triples text. `announce`: report the compilation of kernels also without a terminal.
-    `max_memory` "constant" or "window": a query that keeps more is refused.
-    `checkpoint`: the folder of snapshots, one `every` so many microseconds. `until`: the instant to which time goes on at the end.
-    `ahead`: microseconds that an element may be later than the one before it. `flush_after`: microseconds without input after which
-    one is complete. `clock` "wall": time follows the clock, `clock_delay` microseconds behind. `idle`: microseconds after which
-    others do not wait for a live input. `master`: Spark's URL of a cluster, whose workers keep the `state` in that folder, with
-    the Python environment of `archives`. `remote`: instead, the URL of a Spark Connect server.
+    `streams`: by IRI files, URLs, "-" or iterables of record batches. `output`: a file; `sink`: the URL of another output. `static`
+    are files, URLs of tables, or N-Triples text. `announce`: report the compilation of kernels also without a terminal.
+    `max_memory` "constant" or "window": a query that keeps more is refused. `checkpoint`: the folder of snapshots, one `every` so
+    many microseconds. `until`: the instant to which time goes on at the end. `ahead`: microseconds that an element may be later
+    than the one before it. `flush_after`: microseconds without input after which one is complete. `clock` "wall": time follows the
+    clock, `clock_delay` microseconds behind. `idle`: microseconds after which others do not wait for a live input. `heavy`:
+    N-Triples texts by variable. `master`: Spark's URL of a cluster, whose workers keep the `state` in that folder, with the Python
+    environment of `archives`. `remote`: instead, the URL of a Spark Connect server.
     """
 
     text: str = ""
@@ -49,6 +49,7 @@ class Job:
     announce: bool = False
     runner: str = "local"
     partitions: int | None = None
+    heavy: Mapping[str, Sequence[str]] = field(default_factory=dict)
     entailment: str | None = None
     service_timeout: int = 30_000_000
     blank_nodes: str = "source"
@@ -94,10 +95,13 @@ def check_only_local(job: Job) -> None:
             raise UsageError(message)
 
 
-def check_partitions(runner: str, partitions: int | None) -> None:
+def check_partitions(job: Job) -> None:
     """UsageError where the runner has no use for partitions: no option is silently ignored."""
-    if runner == "local" and partitions is not None:
-        raise UsageError("--partitions divides the state on Spark (--runner spark); the local runner has one part")
+    if job.runner != "local":
+        return
+    for option, value in (("--partitions", job.partitions), ("--heavy", job.heavy)):
+        if value:
+            raise UsageError(f"{option} divides the state on Spark (--runner spark); the local runner has one part")
 
 
 def check_cluster(

@@ -17,6 +17,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "contexts": partial(arguments.pairs, "--context"),
     "time_predicate": partial(arguments.iri, "--time-predicate"),
     "service_timeout": partial(arguments.duration, "--service-timeout"),
+    "heavy": arguments.heavy_values,
     "ahead": partial(arguments.duration, "--ahead"),
     "until": partial(arguments.time, "--until"),
     "flush_after": partial(arguments.duration, "--flush-after"),
@@ -49,7 +50,7 @@ def run_of(given: Mapping[str, Any]) -> Job:
     options["max_backlog"] = arguments.size("--max-backlog", options["max_backlog"] or "1GiB")
     every = options["every"] or ("1s" if options["checkpoint"] is None else "10s")
     job = job_of({**options, **to, "every": arguments.duration("--every", every)})
-    check_partitions(job.runner, job.partitions)
+    check_partitions(job)
     check_cluster(job.runner, job.master, job.remote, job.state, job.archives)
     check_only_local(job)
     check_urls(job.runner, job)

@@ -65,6 +65,12 @@ runner = click.option(
 partitions = click.option(
     "--partitions", metavar="N", type=_COUNT, help="Number of partitions of the state, for --runner spark."
 )
+heavy = click.option(
+    "--heavy",
+    metavar="VARIABLE=TERM",
+    multiple=True,
+    help="With --partitions: a value in very many triples, such as 'sensor=<http://ex.org/s1>', gets partitions of its own.",
+)
 entailment = click.option(
     "--entailment",
     type=click.Choice(("rdfs",)),
@@ -160,8 +166,8 @@ maps = click.option(
 
 @app.command("run")
 @options(
-    query_file, query_text, streams, maps, static, static_graph, format_, output, changelog, runner, partitions, entailment,
-    service_timeout, blank_nodes, contexts,
+    query_file, query_text, streams, maps, static, static_graph, format_, output, changelog, runner, partitions, heavy,
+    entailment, service_timeout, blank_nodes, contexts,
 )  # fmt: skip
 @click.option(
     "--time-predicate", metavar="IRI", help="The property that gives the event time, for .nt and .ttl streams."
@@ -296,7 +302,17 @@ def run_command(*, log_format: str, **given: Any) -> None:
 
 @app.command("explain")
 @options(
-    query_file, query_text, static, static_graph, runner, partitions, entailment, service_timeout, blank_nodes, contexts
+    query_file,
+    query_text,
+    static,
+    static_graph,
+    runner,
+    partitions,
+    heavy,
+    entailment,
+    service_timeout,
+    blank_nodes,
+    contexts,
 )
 @click.option("--analyze", is_flag=True, help="Run the query over the streams, and show the work of each operator.")
 @options(streams, maps)
@@ -324,7 +340,7 @@ def explain_command(*, analyze: bool, **given: Any) -> None:
 
     with failures.reported():
         job = job_of(given)
-        check_partitions(job.runner, job.partitions)
+        check_partitions(job)
         analysing.check(job, analyzed=analyze)
         files.check(job)
     if analyze:
@@ -467,7 +483,7 @@ def bench_command(
         if suite == bench_rules.NAME:
             bench_rules.run(suite=rules_suite, triples=triples, seed=seed, json_file=json)
             return
-        check_partitions(runner, partitions)
+        check_partitions(Job(runner=runner, partitions=partitions))
         check_only_local(Job(runner=runner, threads=threads))
         chosen = bench.suite_of(suite, suite_dir)
         asked = bench.Asked(

@@ -112,6 +112,8 @@ def test_a_query_file_that_is_no_text(cqels: Cqels, tmp_path: Path) -> None:
         (["--static-graph", "http://g=missing.ttl"], "there is no file missing.ttl"),
         (["--on-error", "panic"], "panic"),
         (["--partitions", "4"], "one part"),
+        (["--heavy", "s=<http://ex.org/a>"], "one part"),
+        (["--runner", "spark", "--heavy", "s"], "expected VARIABLE=TERM"),
         (["--master", "spark://host:7077"], "--master, --remote and --state are for Spark: add --runner spark"),
         (["--state", "s3a://bucket/state"], "--master, --remote and --state are for Spark: add --runner spark"),
         (["--archives", __file__], "environment of a cluster's workers: add --runner spark"),

@@ -17,7 +17,7 @@ from cqels_py.checkpoints.locations import Location
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import CqelsError, DataError, RunError
 from cqels_py.plan.nodes import Plan
-from cqels_py.runners.spark.describe import loads_in_words
+from cqels_py.runners.spark.describe import heavy_in_words, loads_in_words
 from cqels_py.runners.spark.pipeline import Frame
 from cqels_py.runners.spark.reaching import StateFolder
 from cqels_py.runners.spark.rows import TICK
@@ -54,8 +54,9 @@ class Collecting:
         return self._counters.snapshot()
 
     def details(self) -> str:
-        """How evenly the state is partitioned."""
-        return loads_in_words(self._folder.loads())
+        """How evenly the state is partitioned, and by which values it is not."""
+        told = [loads_in_words(self._folder.loads()), heavy_in_words(self._folder.heavy_values())]
+        return "\n".join(filter(None, told))
 
     def write_to(self, sink: Sink) -> None:
         """Write all results to a sink, which is flushed after each micro-batch, and committed at the end of the streams."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from cqels_py.distribution.heavy_values import Block, HeavyValue
@@ -26,6 +27,7 @@ from cqels_py.plan.nodes import (
 from cqels_py.plan.traverse import scans_of, states_of
 from cqels_py.runners.spark.folder import PartLoad
 from cqels_py.runners.spark.forecast import bytes_of_triple, table
+from cqels_py.runners.spark.frequent import Frequent
 
 _PLACES = ("subject", "predicate", "object")
 
@@ -168,6 +170,23 @@ def _micro_batch(stages: list[PlannedStage]) -> str:
     return (
         f"a micro-batch: route (a task for each piece of its input) ─ shuffle by partition ─ evaluate ({first}){more}"
     )
+
+
+def heavy_in_words(found: Frequent) -> str:
+    """A line for each variable that has values in very many triples; empty if none has.
+
+    >>> print(heavy_in_words({"sensor": {"<http://ex.org/s1>": 0.5}}))
+    ?sensor has values in very many triples: <http://ex.org/s1> 50%; --heavy 'sensor=<http://ex.org/s1>' divides them
+    """
+    return "\n".join(
+        f"?{name} has values in very many triples: {', '.join(f'{text} {share:.0%}' for text, share in values.items())}; "
+        f"{' '.join(_declared(name, text) for text in values)} divides them"
+        for name, values in found.items()
+    )
+
+
+def _declared(variable: str, text: str) -> str:
+    return f"--heavy {shlex.quote(f'{variable}={text}')}"
 
 
 def loads_in_words(loads: Sequence[Sequence[PartLoad]]) -> str:

@@ -16,16 +16,16 @@ from dataclasses import asdict, dataclass, fields
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cqels_py.runners.spark.frequent import Frequent
 from cqels_py.runners.spark.parts import ROUTED
 from cqels_py.runners.spark.rows import row_schema
 from cqels_py.runners.statistics import Statistics
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 Progress: TypeAlias = "StreamingQueryProgress"
@@ -45,7 +45,7 @@ class BatchCounts:
     and `busiest_part`, those of the one that got most; `read_backs`, the parts whose state was restored from its store; `caught_up`,
     those whose state on this host was older, so that only the inputs since were read.
     `event_time`: microseconds of the latest element so far; `watermark`: earlier elements are late from now on; None before the
-    first.
+    first. `heavy`: the values that have been in very many triples so far, as JSON (`heavy_values`); None: there are none.
     """
 
     elements: int = 0
@@ -60,6 +60,16 @@ class BatchCounts:
     caught_up: int = 0
     event_time: int | None = None
     watermark: int | None = None
+    heavy: str | None = None
+
+    @property
+    def heavy_values(self) -> Frequent:
+        """The values in very many triples so far by variable, with the fractions of these, which `heavy=` takes.
+
+        >>> BatchCounts(heavy='{"sensor": {"<http://ex.org/s1>": 0.5}}').heavy_values
+        {'sensor': {'<http://ex.org/s1>': 0.5}}
+        """
+        return dict(json.loads(self.heavy)) if self.heavy else {}
 
     def plus(self, other: BatchCounts) -> BatchCounts:
         """Those of all parts of both.
@@ -77,8 +87,10 @@ class BatchCounts:
 
 
 _NAMES = tuple(each.name for each in fields(BatchCounts))
-_LARGEST = ("busiest_part", "event_time", "watermark")
+_LARGEST = ("busiest_part", "event_time", "watermark", "heavy")
 """Counts of which the largest is that of all; others are added."""
+_TEXTS = ("heavy",)
+"""They stand in the first column of a result's text."""
 
 
 def counted(
@@ -92,6 +104,7 @@ def counted(
     read_back: bool,
     caught_up: bool,
     watermark: int | None,
+    heavy: Frequent,
 ) -> BatchCounts:
     """The counts of a part of a stage, from its statistics before and after the micro-batch. `is_first`, `is_last`: is it the first
     stage, the last one?
@@ -112,6 +125,7 @@ def counted(
         caught_up=int(caught_up),
         event_time=after.event_time if everything else None,
         watermark=watermark,
+        heavy=json.dumps(heavy) if heavy else None,
     )
 
 
@@ -133,11 +147,11 @@ def _counts_in(batches: Iterable[pa.RecordBatch]) -> Iterator[BatchCounts]:
 
 def rows_of_counts(counts: BatchCounts, columns: tuple[str, ...]) -> pa.RecordBatch:
     """Rows beside results with these columns of text, which `observed` takes out."""
-    values = [getattr(counts, name) for name in _NAMES]
-    there = [place for place, value in enumerate(values) if value is not None]
-    signs = pa.array(_FIRST_SIGN + np.array(there), pa.int8())
-    texts = [pa.nulls(len(there), pa.string())] * len(columns)
-    times = pa.array([values[place] for place in there], pa.timestamp("us", tz="UTC"))
+    values = {name: value for name in _NAMES if (value := getattr(counts, name)) is not None}
+    signs = pa.array([sign_of(name) for name in values], pa.int8())
+    times = pa.array([0 if name in _TEXTS else value for name, value in values.items()], pa.timestamp("us", tz="UTC"))
+    told = pa.array([value if name in _TEXTS else None for name, value in values.items()], pa.string())
+    texts = [told, *[pa.nulls(len(values), pa.string())] * (len(columns) - 1)][: len(columns)]
     return pa.record_batch([times, signs, *texts], schema=row_schema(columns))
 
 
@@ -160,13 +174,22 @@ def results_in(rows: DataFrame) -> DataFrame:
 
 def observing(rows: DataFrame, name: str) -> DataFrame:
     """All rows; the counts are observed under the name."""
+    return rows.observe(name, *aggregates(rows))
+
+
+def aggregates(rows: DataFrame) -> list[Column]:
+    """The sums and maxima of counts in rows of results."""
     from pyspark.sql import functions as F
 
-    aggregates = []
-    for place, count in enumerate(_NAMES):
-        value = F.when(F.col("sign") == _FIRST_SIGN + place, F.unix_micros("time"))
-        aggregates.append((F.max if count in _LARGEST else F.sum)(value).alias(count))
-    return rows.observe(name, *aggregates)
+    texts = [name for name in rows.columns if name not in ("time", "sign")]
+    found = []
+    for count in _NAMES:
+        told = F.unix_micros("time")
+        if count in _TEXTS:
+            told = F.col(f"`{texts[0]}`") if texts else F.lit(None).cast("string")
+        value = F.when(F.col("sign") == sign_of(count), told)
+        found.append((F.max if count in _LARGEST else F.sum)(value).alias(count))
+    return found
 
 
 def counts_in(progress: Progress, name: str) -> BatchCounts | None:

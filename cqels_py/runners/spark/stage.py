@@ -27,7 +27,7 @@ from cqels_py.plan.nodes import TemplateTriple
 from cqels_py.runners.spark.blueprint import blueprint_of
 from cqels_py.runners.spark.exchange import Exchange
 from cqels_py.runners.spark.files import elements_of, is_parquet, rows_of
-from cqels_py.runners.spark.frequent import Sampled, noted
+from cqels_py.runners.spark.frequent import Sampled, noted, noted_values
 from cqels_py.runners.spark.hot import HotCopy, HotFolders
 from cqels_py.runners.spark.metrics import BatchCounts, counted
 from cqels_py.runners.spark.packing import packed_list, unpacked_list
@@ -353,6 +353,7 @@ def evaluate(
                 read_back=found.read_back,
                 caught_up=found.caught_up,
                 watermark=state.watermark if part == 0 else None,
+                heavy=noted_values(note) if stage == part == 0 else {},
             )
         )
     yield from results

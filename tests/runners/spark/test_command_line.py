@@ -131,6 +131,8 @@ def test_ticks_of_one_instant_stay_in_order(tmp_path: Path) -> None:
     wanted = output(tmp_path, *options)
     assert len(wanted) == 24
     assert output(tmp_path, *options, "--runner", "spark", "--partitions", "2", "--batch", "9") == wanted
+    heavy = ["--heavy", "s=<http://ex.org/s0>", "--heavy", "?s=<http://ex.org/s3>"]
+    assert output(tmp_path, *options, "--runner", "spark", "--partitions", "2", *heavy) == wanted
 
 
 def test_the_table_and_construct(options: list[str], capfd: pytest.CaptureFixture[str]) -> None:

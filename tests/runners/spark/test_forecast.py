@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cqels_py.cli.main import main
 from cqels_py.engine.compile import compile_query
 from cqels_py.runners.spark.describe import describe
 from cqels_py.runners.spark.forecast import spread
@@ -54,6 +55,19 @@ def test_it_is_shown() -> None:
     counted = compile_query(f"PREFIX : <{EX}> SELECT (COUNT(*) AS ?n) WHERE {{ {S} {{ ?a :p+ ?b }} }}").plan
     assert spread(counted, 16) is None
     assert "busiest" not in describe(counted, 16)
+
+
+def test_explain_shows_the_partitions_of_a_heavy_value(capsys: pytest.CaptureFixture[str]) -> None:
+    text = f"PREFIX : <{EX}> {SHAPES['star']}"
+    variable = stages(text, 4)[0].shares.axes[0][0]  # type: ignore[union-attr]
+    options = ["explain", "-q", text, "--runner", "spark", "--partitions", "4"]
+    assert main([*options, "--heavy", f"{variable}=<{EX}a>"]) == 0
+    told = capsys.readouterr().out
+    assert f"mappings whose ?{variable} is <{EX}a> have 4 partitions of their own" in told
+    assert main(options) == 0
+    assert "of their own" not in capsys.readouterr().out.replace("its own elements", "")
+    assert main([*options, "--heavy", f"{variable}=a"]) == 2
+    assert "N-Triples texts" in capsys.readouterr().err
 
 
 def test_a_run_agrees() -> None:

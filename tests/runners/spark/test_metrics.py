@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from cqels_py.runners.spark import parts, stage
-from cqels_py.runners.spark.metrics import BatchCounts, received_counts, rows_of_counts, sent_counts
-from cqels_py.spark import continuous, counts_in, loads, prepare, statistics
+from cqels_py.runners.spark import frequent, parts, stage
+from cqels_py.runners.spark.metrics import (
+    BatchCounts,
+    aggregates,
+    received_counts,
+    results_in,
+    rows_of_counts,
+    sent_counts,
+)
+from cqels_py.spark import continuous, counts_in, heavy_values, loads, prepare, statistics
 from tests.runners.spark.simulation import rows_of
 from tests.runners.spark.test_simulated import EX
 from tests.runners.spark.test_streaming import ELEMENTS, Setting, local
@@ -66,6 +73,28 @@ def test_read_backs_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [each.read_backs for each in counts_of(tmp_path / "one", SKEWED, 2)][:3] == [2, 0, 0]
     monkeypatch.setattr(stage, "_keep_hot", lambda *_: None)
     assert {each.read_backs for each in counts_of(tmp_path / "two", SKEWED, 2)} == {2}
+
+
+def test_heavy_values_are_told_with_each_micro_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frequent, "_LEAST", 1)
+    state = tmp_path / "state"
+    *_, last = counts_of(state, SKEWED, 2)
+    assert last.heavy_values == heavy_values(state) != {}
+    assert list(last.heavy_values) == ["c"]
+    assert last.plus(BatchCounts(results=2)).heavy_values == last.heavy_values
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("columns", [("a b", "c"), ("boolean",)])
+def test_spark_adds_up_the_rows_of_tasks(columns: tuple[str, ...], spark: SparkSession) -> None:
+    told = [
+        BatchCounts(results=3, rows=7, busiest_part=4, event_time=9, heavy='{"c": {"<x>": 0.5}}'),
+        BatchCounts(results=1, rows=5, busiest_part=5),
+    ]
+    rows = spark.createDataFrame(pa.Table.from_batches([rows_of_counts(each, columns) for each in told]))
+    (row,) = rows.agg(*aggregates(rows)).collect()
+    assert BatchCounts(**row.asDict()) == told[0].plus(told[1])
+    assert results_in(rows).count() == 0
 
 
 def test_counts_pass_through_the_next_stage_unseen_by_its_parts() -> None:
