@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from cqels_py.batches.elements import ElementBatch
@@ -42,18 +40,17 @@ class ElementRecord:
         self._to_numbers, self._to_stream, self._to_texts = view_of(numbers), view_of(self._stream), view_of(texts)
         self._to_columns = view_of(self._columns)
 
-    def put_texts(self, texts: Sequence[bytes], scope: int) -> int:
-        """Write the terms of triples, whose blank nodes have this scope. Returns how many triples; 0: there is no room for them."""
-        lines, triples = b"\n".join(texts), len(texts) // 3
+    def put_lines(self, lines: bytes, triples: int, scope: int) -> bool:
+        """Write the terms of triples, a line each, whose blank nodes have this scope. False: there is no room for them."""
         length = len(lines)
-        if triples > MOST_TRIPLES or length > _MOST_BYTES or lines.count(b"\n") != len(texts) - 1:
-            return 0
+        if triples > MOST_TRIPLES or length > _MOST_BYTES:
+            return False
         self._to_texts[:length], to = lines, self._to_numbers
         to[element.LENGTH], to[element.SCOPE] = length, scope
-        return triples
+        return True
 
     def put_ids(self, batch: ElementBatch) -> int:
-        """As `put_texts`, for the only element of a batch."""
+        """Write the triples of the only element of a batch. Returns how many; 0: there is no room for them."""
         triples = len(batch.subject)
         if triples == 1:
             to = self._to_columns

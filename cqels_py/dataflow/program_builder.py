@@ -352,11 +352,18 @@ def replace_terms(encode: ArrayTable, terms: Dictionary) -> None:
         encode.replace(number, array)
 
 
-def result_batch(results: DeltaRecord, changes: DeltaRecord, output: Changes) -> ResultBatch:
-    """The results that `add_report` has made of the answer's changes, of which there are some."""
-    tick, sign, made = results.taken(len(results), len(changes))
+def result_batch(results: DeltaRecord, changes: DeltaRecord, output: Changes) -> ResultBatch | None:
+    """The results that `add_report` has made of the answer's changes; None if there are none."""
+    count = results.count[0]
+    if not count:
+        return None
+    if count == 1:
+        # It needs no tick to tell it from others.
+        sign, made = results.first_row(changes.count[0])
+        return ResultBatch(output.variables, made[0], sign, tuple([made[row] for row in results.behind_first]))
+    tick, sign, made = results.taken(count, changes.count[0])
     # Taken by number: an array that is iterated raises an IndexError at its end, which takes longer than the rest.
-    columns = tuple([made[row] for row in range(1, results.width)])
+    columns = tuple([made[row] for row in results.behind_first])
     return ResultBatch(output.variables, made[0], sign, columns, tick)
 
 

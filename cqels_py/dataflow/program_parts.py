@@ -47,8 +47,11 @@ class DeltaRecord:
 
     def __init__(self, width: int) -> None:
         self.width = width
+        self.behind_first = range(1, width)
+        """The columns but for the first."""
         count = np.zeros(1, np.int64)
-        self._count = view_of(count)
+        self.count = view_of(count)
+        """How many rows there are, as its only item."""
         self._tick, self._sign = np.empty(MOST_ROWS, np.int32), np.empty(MOST_ROWS, np.int8)
         self._columns = np.empty(width * MOST_ROWS, np.int64)
         self.table = ArrayTable(self._tick, self._sign, self._columns, count)
@@ -56,12 +59,17 @@ class DeltaRecord:
         self._few: dict[tuple[int, int], _Rows] = {}
 
     def __len__(self) -> int:
-        return self._count[0]
+        return self.count[0]
 
     def taken(self, count: int, apart: int) -> _Rows:
         """Ticks, signs and columns (width, n) of the first n = `count` rows, copied. Columns begin so many places `apart`."""
         tick, sign, columns = self._few.get((count, apart)) or self._first(count, apart)
         return tick.copy(), sign.copy(), columns.copy()
+
+    def first_row(self, apart: int) -> tuple[npt.NDArray[np.int8], Ids]:
+        """Sign and columns (width, 1) of the first row, as `taken` gives them."""
+        _, sign, columns = self._few.get((1, apart)) or self._first(1, apart)
+        return sign.copy(), columns.copy()
 
     def _first(self, count: int, apart: int) -> _Rows:
         """The arrays that `taken` copies."""
@@ -93,7 +101,7 @@ class DeltaRecord:
     def put(self, delta: Delta) -> None:
         """Write a delta, as an entry would. It has few enough rows."""
         count = len(delta)
-        self._count[0] = count
+        self.count[0] = count
         self._tick[:count], self._sign[:count] = delta.tick, delta.sign
         self._columns[: self.width * count] = delta.columns.reshape(-1)
 

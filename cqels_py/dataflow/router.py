@@ -101,7 +101,8 @@ class Router:
         self._constants: list[tuple[int, ...]] = []
         self._scans: list[int] = []
         self._free: list[int] = []
-        self._laid_out = False
+        self.laid_out = False
+        """Is the layout that of the patterns? Otherwise `lay_out` comes before programs read it."""
         self._patterns_table = ArrayTable(*[None] * kernel.ARRAYS)
 
     def add(self, pattern: StreamPattern) -> int:
@@ -116,7 +117,7 @@ class Router:
                 self._scans.append(0)
             self._patterns[number], self._constants[number] = pattern, (*constants, 0)[: len(_NO_CONSTANTS)]
             self._numbers[pattern] = number
-            self._laid_out = False
+            self.laid_out = False
         number = self._numbers[pattern]
         self._scans[number] += 1
         return number
@@ -124,13 +125,9 @@ class Router:
     @property
     def table(self) -> ArrayTable:
         """The patterns as the kernel reads them, if they have changed laid out anew."""
-        self.lay_out()
+        if not self.laid_out:
+            self.lay_out()
         return self._patterns_table
-
-    def lay_out(self) -> None:
-        """Lay the patterns out anew if they have changed; the address of their table stays."""
-        if not self._laid_out:
-            self._lay_out()
 
     @property
     def first(self) -> Int64:
@@ -146,7 +143,7 @@ class Router:
             del self._numbers[pattern]
             self._patterns[number] = None
             self._free.append(number)
-            self._laid_out = False
+            self.laid_out = False
 
     def route(self, batch: ElementBatch, step: Step, arrivals: Arrivals) -> RoutedBatch:
         """Match the triples of a step with all patterns."""
@@ -167,8 +164,8 @@ class Router:
                 return RoutedBatch(batch, step, arrivals, self._first, triples)
             triples = np.empty(found, INT64)
 
-    def _lay_out(self) -> None:
-        """The patterns as the kernel reads them, once they have changed."""
+    def lay_out(self) -> None:
+        """The patterns as the kernel reads them, once they have changed; the address of their table stays."""
         ids = np.array(self._constants, np.int64).reshape(-1, len(_NO_CONSTANTS))
         self._first = np.empty(len(ids) + 1, np.int64)
         patterns = [pattern or _NO_PATTERN for pattern in self._patterns]
@@ -187,7 +184,7 @@ class Router:
         arrays = ids, same, streams, self._routes, route_first, route_patterns, self._first
         for number, array in enumerate(arrays):
             self._patterns_table.replace(number, array)
-        self._laid_out = True
+        self.laid_out = True
 
     def _slot(self, predicate: int, size: int) -> int:
         """The slot that lists the patterns with this predicate; those with a variable there are behind all others."""

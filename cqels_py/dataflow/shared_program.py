@@ -108,13 +108,12 @@ class SharedProgram:
 
     # --- a step -----------------------------------------------------------------------------------------------------
 
-    def take(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> bool:
+    def take(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> bool:
         """Take in an element as of `StepProgram.step`. False: nothing has happened, and calls are to do the whole step."""
         if not self._is_ready():
             self._refused = True
             return False
-        triples = self._element.put_texts(texts, scope)
-        return triples > 0 and self._begin(0, stream, time, triples)
+        return self._element.put_lines(lines, triples, scope) and self._begin(0, stream, time, triples)
 
     def take_of(self, batch: ElementBatch) -> bool:
         """As `take`, for a batch of one element, which has ids."""
@@ -130,7 +129,8 @@ class SharedProgram:
 
     def _begin(self, first: int, stream: int, time: int, triples: int) -> bool:
         shared = self._shared
-        shared.router.lay_out()
+        if not shared.router.laid_out:
+            shared.router.lay_out()
         self._know_terms()
         self._element.put(stream, time, triples)
         with self._dictionary.lock:
@@ -184,7 +184,7 @@ class SharedProgram:
         """Those of the query that was run last, and is complete."""
         program = self._current
         assert program is not None
-        return result_batch(program.results, program.changes, program.output) if len(program.results) else None
+        return result_batch(program.results, program.changes, program.output)
 
     @property
     def routed(self) -> RoutedBatch:

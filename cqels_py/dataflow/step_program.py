@@ -8,7 +8,6 @@ from there with its results. Programs are data: making one compiles nothing but 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from enum import Enum
 
 import numpy as np
@@ -87,16 +86,17 @@ class StepProgram:
         self._program = program.finished(self._status)
         self._parts, self._rows, self._address = program.parts, len(program), self._program.address
 
-    def step(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> Outcome:
+    def step(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> Outcome:
         """Take in an element that is not earlier than those before it, and has no graph. `stream`: its number within the query.
 
-        `texts`: as of `formats.triples.triple_texts`; the scope of its blank nodes is `scope`.
+        `lines`: the terms of its triples as of `formats.triples.term_lines`; the scope of its blank nodes is `scope`.
         """
         if not self._is_ready():
             self._refused = True
             return Outcome.REFUSED
-        triples = self._element.put_texts(texts, scope)
-        return self._run(0, stream, time, triples) if triples else Outcome.REFUSED
+        if not self._element.put_lines(lines, triples, scope):
+            return Outcome.REFUSED
+        return self._run(0, stream, time, triples)
 
     def step_of(self, batch: ElementBatch) -> Outcome:
         """As `step`, for a batch of one element, which has ids. Streams have their numbers within the query."""
@@ -117,7 +117,8 @@ class StepProgram:
     def _run(self, first: int, stream: int, time: int, triples: int) -> Outcome:
         """Run the rows from `first` on."""
         shared, dictionary = self._shared, self._dictionary
-        shared.router.lay_out()
+        if not shared.router.laid_out:
+            shared.router.lay_out()
         if dictionary.texts is not self._known:
             self._replace_terms()
         self._element.put(stream, time, triples)
@@ -164,9 +165,7 @@ class StepProgram:
 
     def results(self) -> ResultBatch | None:
         """Those of the step that was completed."""
-        if self._output is None or not len(self._results):
-            return None
-        return result_batch(self._results, self._changes, self._output)
+        return None if self._output is None else result_batch(self._results, self._changes, self._output)
 
     def resume(self) -> tuple[ElementBatch, RoutedBatch]:
         """The step that has stopped, and its element if windows have to take it in: the sources that are done have their deltas."""

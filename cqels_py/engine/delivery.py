@@ -91,9 +91,9 @@ class Delivery:
         self._leave()
         batch.number = self._added + 1
         self._batches.append(batch)
-        self._added += len(batch.time)
+        self._added = added = self._added + len(batch.time)
         self._pending.add(self)
-        if self._added - self._delivered > MOST_OF_A_STEP:
+        if added - self._delivered > MOST_OF_A_STEP:
             with self._pending.here():
                 self.hand_out(wait=False)
 
@@ -266,23 +266,25 @@ class Delivery:
                 self._pending.inputs_kept()
                 while batches:
                     # It stays in `live_ids` until all subscribers have it.
-                    self._give(batches[0])
-                    for other, number in batches[0].others:
+                    batch = batches[0]
+                    self._give(batch)
+                    for other, number in batch.others:
                         try:
-                            other.take_part(batches[0], number)
+                            other.take_part(batch, number)
                         except BaseException as error:
                             self.failures[other.take_part] = error
-                    self._delivered += len(batches.popleft().time)
+                    batches.popleft()
+                    self._delivered += len(batch.time)
                 if self._sinks:
                     self._flush()
             finally:
                 self.lock.release()
 
     def _give(self, batch: ResultBatch) -> None:
-        if not self.subscribers and not self.closed:
+        subscribers, failures = self.subscribers, self.failures
+        if not subscribers and not self.closed:
             self._keep(batch)
-        failures = self.failures
-        for subscriber in self.subscribers:
+        for subscriber in subscribers:
             if not self.closed and subscriber not in failures:
                 try:
                     subscriber(batch)

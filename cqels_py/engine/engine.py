@@ -64,7 +64,7 @@ from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.objects import element_of_object
 from cqels_py.formats.python_times import Duration, Time, duration
 from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
-from cqels_py.formats.single_row import single_element
+from cqels_py.formats.single_row import SingleRows
 from cqels_py.formats.times import LIKELY_FROM, LIKELY_TO
 from cqels_py.formats.triples import (
     PushedElement,
@@ -73,6 +73,7 @@ from cqels_py.formats.triples import (
     are_plain,
     elements_of_pushed,
     graph_text,
+    joined_lines,
     triple_texts,
 )
 from cqels_py.functions.limits import MAX_TEXT, Limits
@@ -234,6 +235,7 @@ class Engine:
         self.dictionary.hold(self._undelivered)
         self._pushed: list[PushedElement] = []
         self._singles: dict[str, SinglePush] = {}
+        self._single_rows = SingleRows()
         self.watched: LastElements | None = None
         """Gets the elements of documents and feeds, for people who look at them."""
         self._pushing = PushingThread()
@@ -745,7 +747,6 @@ class Engine:
         self._ready += 1
         return True
 
-    @in_turn
     def push_batch(
         self,
         stream: str,
@@ -767,6 +768,16 @@ class Engine:
         is their element, or the `document` of this name: then a label is one node in all calls with it. With a `map` (see `run`)
         the table has other columns, and each row is an element.
         """
+        if document is None and map is None and sort is False and type(stream) is str:
+            single = self._singles.get(stream)
+            if single is not None and single.push_row(table):
+                return
+        self._push_batch(stream, table, document, sort, map)
+
+    @in_turn
+    def _push_batch(
+        self, stream: str, table: ArrowStream, document: str | None, sort: bool, map: RowMap | str | Path | None
+    ) -> None:
         self._steps.check_open()
         scope = None if document is None else scope_of_document(document)
         if scope is not None and self._blank_nodes == ELEMENT:
@@ -782,7 +793,7 @@ class Engine:
             return
         self._flush()
         self._begin_time()
-        if scope is None and read_by is None and self._pushed_row(stream, table):
+        if scope is None and read_by is None and stream not in self._singles and self._pushed_row(stream, table):
             return
         # Other threads can push while subscribers get the results of a small table, but not between the parts of a large one.
         small = getattr(table, "num_rows", MOST_OF_A_TABLE + 1) <= MOST_OF_A_TABLE
@@ -1130,12 +1141,11 @@ class Engine:
         """Process an element as one call. False: nothing has happened, as it has to be done step by step."""
         if pushed.time is None or pushed.graph is not None or self._ready:
             return False
-        if not self._process_one(pushed.stream, pushed.time, pushed.texts):
+        lines, texts = b"\n".join(pushed.texts), len(pushed.texts)
+        if joined_lines(lines, texts) is None or not self._process_one(pushed.stream, pushed.time, lines, texts // 3):
             return False
         self._pushed.clear()
-        if self._batch is None and (single := self._runner.single(pushed.stream)) is not None:
-            # The next one takes the short way.
-            self._singles[pushed.iri] = SinglePush(self, pushed.iri, single)
+        self._take_the_short_way(pushed.iri, pushed.stream)
         return True
 
     @undisturbed
@@ -1145,14 +1155,22 @@ class Engine:
         number = streams.numbers.get(stream)
         if number is None or stream in streams.time_predicates or self._overfull:
             return False
-        element = single_element(table)
-        return element is not None and self._process_one(number, *element)
+        element = self._single_rows.element(table)
+        if element is None or not self._process_one(number, *element, 1):
+            return False
+        self._take_the_short_way(stream, number)
+        return True
 
-    def _process_one(self, stream: int, time: int, texts: Sequence[bytes]) -> bool:
+    def _take_the_short_way(self, iri: str, stream: int) -> None:
+        """An element of the stream has been taken in by one call: the next ones are by the shortest way there is."""
+        if self._batch is None and (single := self._runner.single(stream)) is not None:
+            self._singles[iri] = SinglePush(self, iri, single)
+
+    def _process_one(self, stream: int, time: int, lines: bytes, triples: int) -> bool:
         if self._inputs.keeps:
             return False
         with self._steps:
-            taken = self._runner.push_one(stream, time, texts, self._elements + 1)
+            taken = self._runner.push_one(stream, time, lines, triples, self._elements + 1)
             self._elements += taken
         return taken
 
@@ -1203,14 +1221,15 @@ class Engine:
 
         `wrong`: errors of elements that were left out.
         """
-        failures: list[BaseException] = []
         self._inputs.sync()
-        while deliveries:
-            failures = self._pending.deliver(deliveries)
-            if failures or not self._pushed:
-                break
+        self._delivered(self._pending.deliver(deliveries), wrong, some=len(deliveries) > 0)
+
+    def _delivered(self, failures: list[BaseException], wrong: Sequence[DataError], *, some: bool) -> None:
+        """The rest of `_deliver`, when results have been delivered, if there were `some`, with these exceptions of subscribers."""
+        while some and self._pushed and not failures:
             with self._turn:
                 wrong, deliveries = [*wrong, *self._evaluate()], self._pending.take()
+            failures, some = self._pending.deliver(deliveries), len(deliveries) > 0
         if self._pending.failed:
             self._forget_failed(failures)
         if self._reports.due:

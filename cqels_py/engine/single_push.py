@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cqels_py.errors import DataError
 from cqels_py.formats.times import LIKELY_FROM, LIKELY_TO
-from cqels_py.formats.triples import triple_texts
+from cqels_py.formats.triples import term_lines, triple_texts
 from cqels_py.interrupts import undisturbed
 from cqels_py.runners.single_elements import SingleElements
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 class SinglePush:
     """Pushes single elements of one stream, which `single` takes in, to an engine without a checkpoint and without a batch size.
 
-    Of all that `Engine.push` does it looks only at the things that may change with each element. It is one function, as calls of
-    further ones would be most of its time.
+    Of all that `Engine.push` does it looks only at the things that may change with each element.
     """
 
     def __init__(self, engine: Engine, stream: str, single: SingleElements) -> None:
@@ -27,17 +26,26 @@ class SinglePush:
         self._turn, self._lock, self._steps = engine._turn, engine._lock, engine._steps
         self._pending, self._reports = engine._pending, engine._reports
 
-    @undisturbed
     def push(self, triples: Any, time: Any) -> bool:
         """Take in an element, and deliver its results; see `Engine.push`. False: nothing has happened, as it, or the engine, needs a
         closer look.
         """
         if type(time) is not int or type(triples) is not list or not LIKELY_FROM <= time < LIKELY_TO:
             return False
-        try:
-            texts = triple_texts(triples)
-        except DataError:
-            return False
+        lines = term_lines(triples)
+        return lines is not None and self._push(time, lines, triples)
+
+    def push_row(self, table: Any) -> bool:
+        """As `push`, for an Arrow table of one row."""
+        element = self._engine._single_rows.element(table)
+        return element is not None and self._push(*element)
+
+    @undisturbed
+    def _push(self, time: int, lines: bytes, triples: Sequence[Any] | None = None) -> bool:
+        """`lines`: the terms of `triples`, or, without these, of one; then an element that is not taken in is none that was pushed.
+
+        It is one function, as calls of further ones would be most of its time.
+        """
         engine, steps, pending = self._engine, self._steps, self._pending
         if pending.threads or engine._clocks.unseen:
             return False
@@ -49,7 +57,7 @@ class SinglePush:
             self._lock.acquire()
             steps.busy = True
             try:
-                taken = self._take(time, texts, scope)
+                taken = self._take(time, lines, 1 if triples is None else len(triples), scope)
             except BaseException as error:
                 steps.fail(error)
                 raise
@@ -58,10 +66,13 @@ class SinglePush:
                 self._lock.release()
             if taken:
                 engine._elements = scope
+            elif triples is None:
+                return False
             else:
-                engine._append(self._stream, texts, time, None)
+                engine._append(self._stream, triple_texts(triples), time, None)
                 wrong = engine._evaluate(as_one=False)
             deliveries = pending.take()
-        if deliveries or wrong or self._reports.due or pending.failed:
-            engine._deliver(deliveries, wrong)
+        failures = pending.deliver(deliveries) if deliveries else []
+        if engine._pushed or failures or wrong or self._reports.due or pending.failed:
+            engine._delivered(failures, wrong, some=len(deliveries) > 0)
         return True

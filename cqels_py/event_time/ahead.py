@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cqels_py.event_time.wall_clock import Clock
 from cqels_py.kernels.windows import ahead as kernel
 
-_NOTHING_YET = np.iinfo(np.int64).min
+_NOTHING_YET = int(np.iinfo(np.int64).min)
 _YEAR = 366 * 24 * 3600 * 1_000_000
 
 
@@ -49,13 +49,23 @@ class AheadGuard:
     the stream and the time.
     """
 
-    STATE = ("_greatest",)
+    STATE = ("greatest",)
 
     def __init__(self, ahead: int | None) -> None:
         self._ahead = ahead
         self._most = _YEAR if ahead is None else ahead
         self.jumps: deque[tuple[int, int]] = deque()
-        self._greatest = np.empty(0, np.int64)
+        # By the stream's number. In a list: elements that come one by one read and change it one by one.
+        self._greatest: list[int] = []
+
+    @property
+    def greatest(self) -> npt.NDArray[np.int64]:
+        """The times from which later elements are judged, as they are saved."""
+        return np.array(self._greatest, np.int64)
+
+    @greatest.setter
+    def greatest(self, times: npt.NDArray[np.int64]) -> None:
+        self._greatest = times.tolist()
 
     def admit(self, time: npt.NDArray[np.int64], stream: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
         """Which of the elements (n times, n numbers of streams) are not too far ahead; None: all of them."""
@@ -72,14 +82,16 @@ class AheadGuard:
 
     def moves_to(self, stream: int, time: int) -> bool:
         """Take in an element that is near those before it in its stream. False, with nothing done, if `admit` has to decide."""
-        if stream >= len(self._greatest):
+        all_greatest = self._greatest
+        if stream >= len(all_greatest):
             return False
-        greatest = self._greatest.item(stream)
+        greatest = all_greatest[stream]
         if time <= greatest:
             return True
-        if greatest == _NOTHING_YET or time - greatest > self._most:
+        # Where nothing has come yet, every time is.
+        if time - greatest > self._most:
             return False
-        self._greatest[stream] = time
+        all_greatest[stream] = time
         return True
 
     def latest(self, stream: int) -> int:
@@ -93,8 +105,7 @@ class AheadGuard:
 
     def advance(self, time: int) -> None:
         """No element before `time` will come: later ones are judged from there."""
-        known = self._greatest != _NOTHING_YET
-        self._greatest[known] = np.maximum(self._greatest[known], time)
+        self._greatest = [each if each == _NOTHING_YET else max(each, time) for each in self._greatest]
 
     def _admit_each(self, time: npt.NDArray[np.int64], stream: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
         admitted = np.ones(len(time), np.bool_)
@@ -116,7 +127,7 @@ class AheadGuard:
             self._greatest[number] = max(greatest, latest)
             return None
         admitted = np.empty(len(time), np.bool_)
-        self._greatest[number] = kernel.admit(time, greatest, self._most, admitted)
+        self._greatest[number] = int(kernel.admit(time, greatest, self._most, admitted))
         if admitted.all():
             return None
         if self._ahead is not None:
@@ -126,7 +137,5 @@ class AheadGuard:
         return None
 
     def _of(self, number: int) -> int:
-        if number >= len(self._greatest):
-            more = np.full(number + 1 - len(self._greatest), _NOTHING_YET)
-            self._greatest = np.concatenate([self._greatest, more])
-        return self._greatest.item(number)
+        self._greatest += [_NOTHING_YET] * (number + 1 - len(self._greatest))
+        return self._greatest[number]

@@ -59,6 +59,29 @@ def triple_texts(triples: Iterable[Any]) -> list[bytes]:
     return texts
 
 
+def term_lines(triples: list[Any]) -> bytes | None:
+    """The terms of triples as of `triple_texts`, a line each. None where that takes a closer look: they are no texts, or wrong."""
+    lines: list[str] = []
+    for triple in triples:
+        if type(triple) is not tuple or len(triple) != 3:
+            return None
+        subject, predicate, object_ = triple
+        if not (type(subject) is type(predicate) is type(object_) is str and subject and predicate and object_):
+            return None
+        if subject[0] not in "<_" or predicate[0] != "<":
+            return None
+        lines += triple
+    try:
+        return joined_lines("\n".join(lines).encode(), len(lines))
+    except UnicodeEncodeError:
+        return None
+
+
+def joined_lines(lines: bytes, count: int) -> bytes | None:
+    """The lines, if there are so many: none of the texts, which have been joined, has several."""
+    return lines if lines.count(b"\n") == count - 1 else None
+
+
 def _text(term: Term) -> str:
     """The non-empty text of a term."""
     text = text_of(term)

@@ -210,13 +210,13 @@ class LocalRunner(Runner):
             for query in self._queries[first : self._looked_at]:
                 query.stop_beyond(self.max_state)
 
-    def push_one(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> bool:
-        """Take in an element without a graph as one compiled call. `texts`: its terms as of `formats.triples.triple_texts`.
+    def push_one(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> bool:
+        """Take in an element without a graph as one compiled call. `lines`: the terms of its triples, each a line.
 
         False: nothing has happened, and it has to be encoded and pushed.
         """
         single = self.single(stream)
-        return single is not None and single.take(time, texts, scope)
+        return single is not None and single.take(time, lines, triples, scope)
 
     def single(self, stream: int) -> SingleElements | None:
         """The short way of a stream's elements, while it `stands`; None if there is none, or not yet."""
@@ -244,10 +244,9 @@ class LocalRunner(Runner):
         """That which drops elements that are too far ahead of those before them."""
         return self._guard
 
-    def end_single(self) -> None:
-        """An element has been taken in: terms that nothing refers to may be released."""
-        if self.max_state is not None or len(self._dictionary) >= self._collect_at:
-            self._end_push()
+    def end_singles(self) -> None:
+        """Elements have been taken in one by one: terms that nothing refers to may be released."""
+        self._end_push()
 
     def begin_backfill(self, query: RunningQuery, guard: Guard | None) -> Joining:
         """A query that is to be added, and is given elements of before, but those that `guard` drops, while the others go on."""

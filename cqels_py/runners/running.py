@@ -215,9 +215,10 @@ class RunningQuery:
 
     def deliver(self, results: ResultBatch) -> int:
         """Results of the current step; returns how many."""
-        self.dataflow.results.rows_out += len(results.time)
+        count = len(results.time)
+        self.dataflow.results.rows_out += count
         self._receiver.deliver(results)
-        return len(results.time)
+        return count
 
     def deliver_to_all(self, results: ResultBatch) -> int:
         """Results of the step of one element, also to the queries that follow this one; returns how many."""
@@ -312,21 +313,27 @@ class QueriesOnScans:
                 results += self._advance(elements, time)
         return results
 
-    def push_one(self, stream: int, time: int, texts: Sequence[bytes], scope: int) -> int | None:
+    def number_of(self, stream: int) -> int:
+        """The number of a stream among those that these queries read, by the engine's."""
+        return self._numbers[stream]
+
+    def push_one(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> int | None:
         """Take in an element without a graph that is not earlier than those before it, as one call.
 
-        `stream`: the engine's number. `texts`, `scope`: see `StepProgram.step`. Returns the number of results; None if nothing has
-        happened, as the element has to be pushed.
+        `stream`: as of `number_of`. `lines`, `triples`, `scope`: see `StepProgram.step`. Returns the number of results; None if
+        nothing has happened, as the element has to be pushed.
         """
-        number, program = self._numbers.get(stream), self._program
-        if number is None:
-            return None
         if (shared := self._shared) is not None:
-            return self._take_part(shared) if shared.take(number, time, texts, scope) else None
-        if program is None:
+            return self._take_part(shared) if shared.take(stream, time, lines, triples, scope) else None
+        alone = self._alone
+        if alone is None or alone._detached or (program := alone.dataflow.program) is None:
             return None
         try:
-            return self._results_of(program, program.step(number, time, texts, scope))
+            outcome = program.step(stream, time, lines, triples, scope)
+            if outcome is Outcome.COMPLETE:
+                results = program.results()
+                return 0 if results is None else alone.deliver(results)
+            return self._results_of(program, outcome)
         except MemoryError as error:
             return self._lost(error)
 

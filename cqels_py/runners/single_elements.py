@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from cqels_py.dataflow.shared_scans import SharedScansPool
@@ -11,6 +10,9 @@ from cqels_py.event_time.watermark import Watermark
 from cqels_py.runners.early import EarlyElements
 from cqels_py.runners.running import QueriesOnScans
 from cqels_py.runners.statistics import Counters
+
+_BETWEEN_LOOKS = 64
+"""After so many elements, of which none has many triples, terms that nothing refers to may be released."""
 
 
 class TakesSingles(Protocol):
@@ -21,7 +23,9 @@ class TakesSingles(Protocol):
     @property
     def guard(self) -> AheadGuard | None: ...
 
-    def end_single(self) -> None: ...
+    def end_singles(self) -> None:
+        """Elements have been taken in."""
+        ...
 
 
 class SingleElements:
@@ -41,11 +45,14 @@ class SingleElements:
     ) -> None:
         self.stands = True
         self._stream, self._queries = stream, queries
+        self._number = queries.number_of(stream)
         self._early, self._watermark, self._pool = early, watermark, pool
-        self._guard, self._counters, self._end = runner.guard, runner.counters, runner.end_single
+        self._guard, self._counters, self._end = runner.guard, runner.counters, runner.end_singles
+        # So many elements until the next look at the terms: the first has one, as queries may come and go after each few.
+        self._left = 1
 
-    def take(self, time: int, texts: Sequence[bytes], scope: int) -> bool:
-        """Take in an element without a graph. `texts`: its terms as of `formats.triples.triple_texts`.
+    def take(self, time: int, lines: bytes, triples: int, scope: int) -> bool:
+        """Take in an element without a graph. `lines`: the terms of so many triples as of `formats.triples.term_lines`.
 
         False: nothing has happened; it is late, waits, or has to be encoded and pushed.
         """
@@ -53,11 +60,14 @@ class SingleElements:
             return False
         if self._guard is not None and not self._guard.moves_to(self._stream, time):
             return False
-        results = self._queries.push_one(self._stream, time, texts, scope)
+        results = self._queries.push_one(self._number, time, lines, triples, scope)
         if results is None:
             return False
         self._pool.close()
         self._watermark.move_to(time)
-        self._counters.count_one(time, len(texts) // 3, results)
-        self._end()
+        self._counters.count_one(time, triples, results)
+        self._left -= 1
+        if not self._left:
+            self._left = _BETWEEN_LOOKS
+            self._end()
         return True

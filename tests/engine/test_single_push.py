@@ -9,10 +9,12 @@ import threading
 import weakref
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import cqels_py as cqels
 from cqels_py.dataflow import step_program
+from cqels_py.engine.engine import Engine
 from cqels_py.engine.single_push import SinglePush
 
 EX, SECOND, BEGIN = "http://ex.org/", 1_000_000, 1_700_000_000_000_000
@@ -168,7 +170,7 @@ def test_usual_elements_take_the_short_way(short: list[bool]) -> None:
         ([(f"<{EX}k>", f"<{EX}p>", "\ud800")], BEGIN + SECOND, [False]),
         ([triple(1, 5)], BEGIN - 1, [True]),
         ([(f"<{EX}k>", f"<{EX}p>", "no term")], BEGIN + SECOND, []),
-        ([(f"<{EX}k>", f"<{EX}p>", '"a\nb"')], BEGIN + SECOND, [True]),
+        ([(f"<{EX}k>", f"<{EX}p>", '"a\nb"')], BEGIN + SECOND, [False]),
     ],
 )
 def test_unusual_elements_do_what_they_do_by_the_long_way(
@@ -188,6 +190,64 @@ def test_unusual_elements_do_what_they_do_by_the_long_way(
     other, _ = begun()
     other._singles.clear()
     assert answer(other) == found
+
+
+ROW = (BEGIN + SECOND, *triple(1, 5))
+
+
+@pytest.mark.parametrize(
+    ("row", "schema", "is_taken"),
+    [
+        (ROW, {}, True),
+        ((BEGIN + SECOND, f"<{EX}k>", f"<{EX}p>", '"tür"@de'), {}, True),
+        (ROW, {"time": pa.timestamp("us"), "object": pa.large_string()}, True),
+        ((BEGIN + SECOND, f"{EX}k", f"<{EX}p>", "<http://ex.org/o>"), {}, False),
+        ((BEGIN + SECOND, "_:b", f"<{EX}p>", "<http://ex.org/o>"), {}, False),
+        ((BEGIN + SECOND, f"<{EX}k>", f"<{EX}p>", "no term"), {}, False),
+        ((BEGIN + SECOND, f"<{EX}k>", f"<{EX}p>", '"a\nb"'), {}, False),
+        ((BEGIN + SECOND, f"<{EX}k>", f"<{EX}p>", "<no iri>"), {}, False),
+        ((BEGIN + SECOND, f"<{EX}k>", f"<{EX}p>", None), {}, False),
+        ((None, *triple(1, 5)), {}, False),
+        ((BEGIN - 1, *triple(1, 5)), {}, False),
+        ((1, *triple(1, 5)), {}, False),
+        ((BEGIN // SECOND, *triple(1, 5)), {"time": pa.timestamp("s")}, False),
+    ],
+)
+@pytest.mark.parametrize("kind", [pa.table, pa.record_batch])
+def test_tables_of_one_row_do_what_they_do_by_the_long_way(
+    row: Any, schema: dict[str, Any], is_taken: bool, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    types = {"time": pa.int64(), "subject": pa.string(), "predicate": pa.string(), "object": pa.string(), **schema}
+    # In another order of columns.
+    names = ["object", "time", "subject", "predicate"]
+    values = dict(zip(types, row, strict=True))
+    table = kind({name: pa.array([values[name]], types[name]) for name in names})
+    tried: list[bool] = []
+    push_row = SinglePush.push_row
+
+    def noted(single: SinglePush, given: Any) -> bool:
+        tried.append(push_row(single, given))
+        return tried[-1]
+
+    monkeypatch.setattr(SinglePush, "push_row", noted)
+
+    def answer(*, by_short_way: bool) -> Any:
+        engine, query = begun(ONE.replace("FILTER(?x > 3)", ""))
+        if not by_short_way:
+            engine._singles.clear()
+            monkeypatch.setattr(Engine, "_pushed_row", lambda *given: False)
+        for _ in range(2):
+            try:
+                engine.push_batch(A, table)
+            except cqels.CqelsError as error:
+                return type(error), str(error)
+        return engine.statistics, [
+            (result.time, result.number, *result.bindings.values()) for result in query.results()
+        ]
+
+    found = answer(by_short_way=True)
+    assert tried and set(tried) == {is_taken}
+    assert answer(by_short_way=False) == found
 
 
 def test_an_engine_that_has_ended_takes_in_nothing(short: list[bool]) -> None:
