@@ -9,10 +9,13 @@ from cqels_py.dataflow.program_parts import MOST_MATCHES, StepTicks, view_of
 from cqels_py.event_time.clock import Step, TickClock
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.steps import element
+from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
 
 MOST_TRIPLES = 16
 """Of one element. Larger ones are left to the calls."""
 _MOST_BYTES = 1 << 12
+_MOST_TICKS = 1 << 10
+"""Of a step whose rows programs do."""
 
 _TIME = element.STEP + 1
 _FIRST, _LAST, _NUMBERS = _TIME + 1, _TIME + 2, _TIME + 3
@@ -24,6 +27,8 @@ class ElementRecord:
 
     def __init__(self, clock: TickClock) -> None:
         self._clock = clock
+        # The step, if Python has made it.
+        self._made: Step | None = None
         # Numbers are written one by one, for which a memoryview takes a third of the time that an array takes.
         numbers, self._stream = np.zeros(_NUMBERS, np.int64), np.empty(1, np.int32)
         self._words, self._number = numbers[:_TIME], np.empty(1, np.int64)
@@ -64,10 +69,18 @@ class ElementRecord:
 
     def put(self, stream: int, time: int, triples: int) -> None:
         """Write the rest, which begins a step."""
+        self._made = None
         self._to_stream[0], to = stream, self._to_numbers
         to[element.TRIPLES], to[element.THROUGH] = triples, self._clock.told_before(time)
         to[_TIME], to[_LAST] = time, triples
         to[element.STEP] += 1
+
+    def take_time(self) -> bool:
+        """Let the clock take in the element, as its entry has stopped. False: there are too many ticks for a program."""
+        made, to = self._clock.step(self._time.copy(), self._stream.copy(), self._first.copy()), self._to_numbers
+        to[element.TICKS], to[element.DUE_THROUGH] = len(made.ticks), made.expired_through
+        self._number[:], self._element_tick[:], self._made = made.number, made.element_tick, made
+        return len(made.ticks) <= _MOST_TICKS
 
     @property
     def stream(self) -> int:
@@ -89,10 +102,22 @@ class ElementRecord:
         """The instant through which everything due has happened, once the clock has taken it in."""
         return self._to_numbers[element.DUE_THROUGH]
 
+    @property
+    def last_tick(self) -> int | None:
+        """The time of the step's last tick; None: it has none."""
+        ticks = self._to_numbers[element.TICKS]
+        return self._clock.instant(ticks - 1) if ticks else None
+
     def batch(self) -> ElementBatch:
         """The element, whose terms have ids."""
         columns = self._columns[: 3 * self.triples].reshape(3, -1).copy()
         return ElementBatch(self._time.copy(), self._stream.copy(), self._first.copy(), *columns)
+
+    def arrivals(self) -> Arrivals:
+        """That of the element, which the clock has taken in: the arrivals of a step by calls."""
+        counter = ArrivalCounter(0)
+        counter.elements, counter.triples = self._clock.counts
+        return counter.of_one(self.batch(), self.step())
 
     def matches(self, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """The first matches that were routed."""
@@ -100,6 +125,8 @@ class ElementRecord:
 
     def step(self) -> Step:
         """The step of the element that the clock has taken in; the clock goes on to its time."""
+        if self._made is not None:
+            return self._made
         words = self._to_numbers
         return self._clock.step_of_one(
             self.time, words[element.TICKS], words[element.DUE_THROUGH], self._element_tick.copy(), self._number.copy()

@@ -73,6 +73,7 @@ def calls_of(query: Plan, *, pushed: bool = True, rewritten: bool = False) -> li
         kinds.update(_ADDED_BY_ENTAILMENT)
     unused = {caller for caller, those in _ONLY_FOR.items() if kinds.isdisjoint(those)}
     unused_steps = {entry for entry, those in _STEPS_ONLY_FOR.items() if kinds.isdisjoint(those)}
+    unused_steps.update(_unused_scans(query))
     if query.order is None and not any(map(_orders, nodes)):
         unused.add("cqels_py.state.ordered_rows")
     if not (rewritten or query.added or any(map(_evaluates, nodes))):
@@ -91,6 +92,15 @@ def calls_of(query: Plan, *, pushed: bool = True, rewritten: bool = False) -> li
         and (pushed or call.kernel != _PUSH)
         and (call.kernel in entries or not call.kernel.startswith((_GROUP, _OPEN, _PUT, _BELOW, *_JOINS)))
     ]
+
+
+def _unused_scans(query: Plan) -> Iterator[str]:
+    """The entries of scans over windows that the plan does not have."""
+    bounds = [window.bounds for window in query.windows]
+    if all(each.size is not None for each in bounds):
+        yield "steps.scan.keep"
+    if all(each.size is None or (each.eager and not each.delay) for each in bounds):
+        yield "steps.scan.wait"
 
 
 def _join(node: Node) -> Iterator[str]:

@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.delta_sources import Constant, DataflowNode, DeltaSource, OperatorNode, sources_below, unwrap
-from cqels_py.dataflow.element_record import MOST_TRIPLES
+from cqels_py.dataflow.element_record import MOST_TRIPLES, ElementRecord
 from cqels_py.dataflow.joined_group_part import JoinedGroupPart
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.program_parts import (
     MOST_ROWS,
     CalledPart,
+    CountingPart,
     DeltaRecord,
     DistinctPart,
     ExpressionPart,
@@ -26,17 +27,19 @@ from cqels_py.dataflow.program_parts import (
     OperatorPart,
     Part,
     ScanPart,
-    StepTicks,
+    WaitPart,
 )
 from cqels_py.dataflow.scans import WindowScan
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dictionary import Dictionary
+from cqels_py.event_time.windows import Measure
 from cqels_py.kernels.compiler.native_call import address_of
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.rows import distinct
 from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, matches, once, scan
 from cqels_py.kernels.steps import element as element_entries
 from cqels_py.kernels.steps import rows as row_entries
+from cqels_py.kernels.windows import clock
 from cqels_py.operators.r2r.aggregate import NO_HASHED_NUMBERS, OF_FLOATS, TO_ASK_OF, GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.expressions import Evaluator
@@ -49,15 +52,18 @@ from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
 from cqels_py.operators.r2r.top import TopRows
 from cqels_py.operators.r2r.transitive_closure import TransitiveClosure
 from cqels_py.operators.r2s.streams import Changes
-from cqels_py.operators.s2r.window import SlidingWindow
+from cqels_py.operators.s2r.window import SlidingWindow, WaitingWindow
 
 _HAVE_ENTRIES = (
     MultiwayJoin | SemiAntiJoin | Project | UnionAll | DistinctRows | GroupBy | GroupByKey | FactorisedGroupBy
 )
+_NO_TOTALS = np.empty(0, np.int64)
 _CALLED = TopRows | NumberRows | TransitiveClosure
 """Operators that Python calls in the middle of a program. They do nothing where their inputs do not change."""
 
 
+_MEASURES = {Measure.TIME: scan.OF_TIME, Measure.ELEMENTS: clock.ELEMENTS, Measure.TRIPLES: clock.TRIPLES}
+"""Those of windows as entries know them."""
 ENCODED, TIMED, ROUTED = 1, 2, 3
 """After so many rows the element's terms have ids, the clock has taken it in, and its triples are routed."""
 
@@ -78,14 +84,14 @@ KnownSources = dict[int, KnownSource]
 
 
 class ProgramBuilder:
-    """Adds rows in the order in which they run. `element`: the address of the element's record; `texts`: that of the record that has
-    the dictionary's texts; `step` has its ticks. `known`: sources of other programs for the same elements, with which those of this
+    """Adds rows in the order in which they run. `taken`: the element that they take in; `texts`: the address of the record that has
+    the dictionary's texts. `known`: sources of other programs for the same elements, with which those of this
     one are; the first program of a step runs them."""
 
     def __init__(
-        self, element: int, shared: SharedScans, step: StepTicks, *, texts: int = 0, known: KnownSources | None = None
+        self, taken: ElementRecord, shared: SharedScans, *, texts: int = 0, known: KnownSources | None = None
     ) -> None:
-        self._element, self._shared, self._step = element, shared, step
+        self._taken, self._element, self._shared = taken, taken.address, shared
         self.texts = texts
         self._known = known
         self._rows: list[tuple[int, int]] = []
@@ -185,10 +191,15 @@ class ProgramBuilder:
         """Add the row that counts the rows that the sources have made in a complete step: the last one."""
         totals = np.zeros(2 * len(self.counted), np.int64)
         self.add_row(counting.count, [self._made[id(node)].address for node in self.counted], totals)
+        return RowCounts(tuple(self.counted), totals, self.own_counts().counting)
+
+    def own_counts(self) -> RowCounts:
+        """Those of the parts that count what they take in for themselves, where it is not what they insert."""
         own = {id(node) for node in self.counted}
         parts = zip(self.sources, self.parts, strict=True)
-        matched = tuple(part for node, part in parts if isinstance(part, MatchPart) and id(node) in own)
-        return RowCounts(tuple(self.counted), totals, matched)
+        return RowCounts(
+            (), _NO_TOTALS, tuple(p for node, p in parts if isinstance(p, CountingPart) and id(node) in own)
+        )
 
     def _add(self, node: DataflowNode) -> DeltaRecord:
         if isinstance(node, WindowScan):
@@ -240,11 +251,11 @@ class ProgramBuilder:
             case GroupBy() as grouping:
                 self._add_group(node, grouping, given[0], output)
             case GroupByKey() | FactorisedGroupBy() as below_join:
-                joined = JoinedGroupPart(node, below_join, given, output, self._step, self._shared.memory)
+                joined = JoinedGroupPart(node, below_join, given, output, self._taken.ticks, self._shared.memory)
                 self.add_row(joined.entry, (self._element, *joined.links(self.texts)), *joined.arrays)
                 self.parts.append(joined)
             case _:
-                calling = CalledPart(node, given, output, self._step)
+                calling = CalledPart(node, given, output, self._taken.ticks)
                 self.add_row(by_calls.call, (self._element, output.address, *inputs), calling.called)
                 self.parts.append(calling)
         return output
@@ -285,19 +296,31 @@ class ProgramBuilder:
 
     def _add_scan(self, each: WindowScan) -> DeltaRecord:
         window, tests, shared, most = each.window, each.tests, self._shared, MOST_TRIPLES
-        assert isinstance(window, SlidingWindow)
-        output = DeltaRecord(len(each.columns))
-        links = self._element, scan.SLIDE.address(), window.address, shared.router.table.address, each.pattern
+        output, asked = DeltaRecord(len(each.columns)), np.zeros(3, np.int64)
         evaluate = scan.EVALUATION.address() if tests else 0
         rows, points, now, true = np.empty((4, most), np.int64)
         inputs, entering = np.empty(3 * most, np.int64), np.empty(len(each.columns) * most, np.int64)
-        arrays = each.columns, rows, inputs, points, now, true, entering, np.empty(0, np.int64)
+        arrays = each.columns, rows, inputs, points, now, true, entering, asked
         conditions = [
             array for condition, places in tests for array in (*condition.program, np.array(places, np.int64))
         ]
-        more = len(tests), evaluate, shared.clock.address, output.address
-        self.add_row(scan.scan, (*links, *more), *arrays, *conditions)
-        self.parts.append(ScanPart(each, window, output))
+        own = shared.router.table.address, each.pattern, len(tests), evaluate, shared.clock.address, output.address
+        links: tuple[int, ...] = *own, _MEASURES[each.bounds.measure], each.stream
+        part: Part
+        match window:
+            case SlidingWindow():
+                entry, state = scan.scan, (scan.SLIDE.address(), window.address)
+                part = ScanPart(each, window, output)
+            case WaitingWindow():
+                entry, state, bounds = scan.wait, (0, window.address), each.bounds
+                assert bounds.size is not None
+                links = *links, bounds.step or 0, bounds.start, bounds.delay, bounds.size
+                part = WaitPart(each, window, output, self._taken, points, entering, asked)
+            case _:
+                entry, state = scan.keep, (0, 0)
+                part = ScanPart(each, None, output)
+        self.add_row(entry, (self._element, *state, *links), *arrays, *conditions)
+        self.parts.append(part)
         return output
 
 
@@ -305,12 +328,12 @@ class ProgramBuilder:
 class RowCounts:
     """The rows of complete steps of a program, by source: `totals` as kernels/steps/counting.py has them.
 
-    `matches` count the rows of events for themselves.
+    Parts that are `counting` count those that they take in for themselves.
     """
 
     nodes: tuple[DataflowNode, ...]
     totals: npt.NDArray[np.int64]
-    matches: tuple[MatchPart, ...] = ()
+    counting: tuple[CountingPart, ...] = ()
 
     def settle(self) -> None:
         """Give the sources their counts."""
@@ -318,14 +341,11 @@ class RowCounts:
             self.nodes, self.totals[::2].tolist(), self.totals[1::2].tolist(), strict=True
         ):
             node.work.rows_out += rows
-            if isinstance(node, WindowScan):
+            if isinstance(node, WindowScan) and not isinstance(node.window, WaitingWindow):
                 node.work.rows_in += insertions
         self.totals[:] = 0
-        for match in self.matches:
-            match.settle()
-
-
-NO_COUNTS = RowCounts((), np.empty(0, np.int64))
+        for part in self.counting:
+            part.settle()
 
 
 @dataclass(frozen=True, slots=True)

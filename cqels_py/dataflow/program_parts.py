@@ -20,14 +20,15 @@ from cqels_py.dataflow.step_memory import SharedBlocks
 from cqels_py.event_time.clock import TickClock, Ticks
 from cqels_py.kernels.patterns import runs
 from cqels_py.kernels.primitives.state_record import ArrayTable
-from cqels_py.kernels.steps import by_calls, element, groups, matches
+from cqels_py.kernels.steps import by_calls, element, groups, matches, scan
 from cqels_py.kernels.structures import ring_index
 from cqels_py.operators.r2r.aggregate import GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.r2r.join import LeafRows, MultiwayJoin
 from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
-from cqels_py.operators.s2r.window import SlidingWindow
+from cqels_py.operators.s2r.arrivals import Arrivals
+from cqels_py.operators.s2r.window import SlidingWindow, WaitingWindow
 
 MOST_ROWS, MOST_MATCHES = 128, 64
 """Of the changes of one source in a step, and of matches of triples with patterns. With more, the calls go on."""
@@ -139,15 +140,24 @@ class Part(Protocol):
         ...
 
 
+class CurrentElement(Protocol):
+    """The element that a program takes in."""
+
+    def arrivals(self) -> Arrivals:
+        """As of a step by calls."""
+        ...
+
+
 @dataclass(slots=True)
 class ScanPart:
-    """A scan over a sliding window."""
+    """A scan over a sliding window, or over one from which nothing expires, which needs no room."""
 
     scan: WindowScan
-    window: SlidingWindow
+    window: SlidingWindow | None
     output: DeltaRecord
 
     def make_room(self, time: int, triples: int) -> None:
+        assert self.window is not None
         self.window.reserve(np.full(triples, time))
 
     def find_values(self) -> None:
@@ -162,16 +172,58 @@ class ScanPart:
         """It is done as a whole, or not at all."""
 
 
+@dataclass(slots=True)
+class WaitPart:
+    """A scan over a window with STEP, or a delay. `points`, `entering`, `asked`: of its record, as of kernels/steps/scan.py."""
+
+    source: WindowScan
+    window: WaitingWindow
+    output: DeltaRecord
+    element: CurrentElement
+    points: Ids
+    entering: Ids
+    asked: Ids
+    made: tuple[Delta, ...] = ()
+
+    def make_room(self, time: int, triples: int) -> None:
+        self.window.reserve(np.full(triples, time))
+
+    def find_values(self) -> None:
+        count = self.asked.item(scan.NEW)
+        columns = self.entering[: self.output.width * count].reshape(self.output.width, count).copy()
+        points, element = self.points[:count].copy(), np.zeros(count, np.int64)
+        delta = self.window.advance(self.element.arrivals(), points, element, columns)
+        self.asked[scan.TAKEN] += count
+        if len(delta) > MOST_ROWS:
+            self.made, self.asked[scan.CALLED] = (delta,), by_calls.TOO_MANY
+        else:
+            self.output.put(delta)
+            self.asked[scan.CALLED] = by_calls.COMPLETE
+
+    def settle(self) -> None:
+        """Count the mappings that have arrived."""
+        self.source.work.rows_in += self.asked.item(scan.TAKEN)
+        self.asked[scan.TAKEN] = 0
+
+    def hand_over(self, routed: RoutedBatch) -> None:
+        self.source.take_made(routed, self.output.deltas())
+
+    def hand_over_begun(self, routed: RoutedBatch) -> None:
+        if self.made:
+            self.source.take_made(routed, self.made)
+            self.made = ()
+
+
 class MatchPart:
     """A MATCH; `arrays`: those of its row as of kernels/steps/matches.py, `events`: the records of its events."""
 
-    def __init__(self, scan: MatchScan, output: DeltaRecord) -> None:
-        self._scan, self._output = scan, output
+    def __init__(self, taken_in: MatchScan, output: DeltaRecord) -> None:
+        self._scan, self._output = taken_in, output
         self._begun = np.zeros(4, np.int64)
-        rows = np.empty((MOST_ROWS, runs.VALUES + scan.width), np.int64)
+        rows = np.empty((MOST_ROWS, runs.VALUES + taken_in.width), np.int64)
         none, one = np.empty(0, np.int64), np.empty(1, np.int64)
-        self.arrays = scan.streams.astype(np.int64), self._begun, rows, np.empty(3, np.int64), one, none
-        self.events = [self._record(number) for number in scan.order]
+        self.arrays = taken_in.streams.astype(np.int64), self._begun, rows, np.empty(3, np.int64), one, none
+        self.events = [self._record(number) for number in taken_in.order]
 
     def _record(self, number: int) -> ArrayTable:
         """That of the event of this number."""
@@ -206,6 +258,10 @@ class MatchPart:
         if self._begun[matches.STATE_OF] == matches.TOO_MANY:
             self._begun[matches.STATE_OF] = matches.READY
             self._scan.take_made(routed, (self._scan.state.found(),))
+
+
+CountingPart: TypeAlias = MatchPart | WaitPart
+"""Parts that count the rows that they take in."""
 
 
 class OperatorPart:

@@ -20,7 +20,7 @@ from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.kept_units import KeptUnits
 from cqels_py.operators.s2r.partition import Kept, KeyPattern, Partitioning
 from cqels_py.operators.s2r.partitioned_window import PartitionedWindow
-from cqels_py.operators.s2r.window import SlidingWindow, Timer, Window, make_window
+from cqels_py.operators.s2r.window import Timer, Window, make_window
 from cqels_py.plan.nodes import PatternText, PlannedWindow, is_variable
 from cqels_py.plan.nodes import Scan as PlannedScan
 
@@ -45,6 +45,7 @@ class Scan(SharedSource):
         super().__init__(shared_scans)
         self.node = node
         self.stream = window.stream
+        self.bounds = window.bounds
         self.conditions = tuple(conditions)
         self._places = _places(node.pattern)
         inputs = [[self._places[name] for name in program.inputs] for program in node.conditions]
@@ -183,9 +184,9 @@ class WindowScan(Scan):
 
     @property
     def is_plain(self) -> bool:
-        """Does it take in the triples that match its pattern and conditions, into a sliding window of time?"""
+        """Does it take in the triples that match its pattern and conditions, into a window that is no session?"""
         in_graph = bool(len(self.columns)) and int(self.columns.max()) > _LAST_OF_TRIPLE
-        return isinstance(self._window, SlidingWindow) and self._timed and not (self._owned or in_graph)
+        return self.bounds.measure is not Measure.SESSION and not (self._owned or in_graph)
 
 
 class PartitionedScan(Scan):

@@ -64,7 +64,7 @@ class SharedProgram:
         self._shared, self._dictionary = shared, dictionary
         self._element = ElementRecord(shared.clock)
         self._status = np.zeros(1, np.int64)
-        front = ProgramBuilder(self._element.address, shared, self._element.ticks)
+        front = ProgramBuilder(self._element, shared)
         self._encode = front.add_front(dictionary)
         self._front = front.finished(self._status)
         self._terms = dictionary.texts
@@ -135,10 +135,11 @@ class SharedProgram:
         self._element.put(stream, time, triples)
         with self._dictionary.lock:
             row = driver.run(self._front.address, first)
-        if row < TIMED:
-            self._refused = first < row
+        if row == ENCODED:
+            row = driver.run(self._front.address, TIMED) if self._element.take_time() else TIMED
+        elif row < ENCODED:
             return False
-        shared.begin_one(stream, time, triples)
+        shared.begin_one(stream, time, triples, self._element.last_tick)
         self._ran, self._routed, self._by_calls = [], None, False
         self._handed.clear()
         if row < ROUTED:
@@ -233,9 +234,7 @@ class SharedProgram:
 
     def _make(self, root: DeltaSource, output: Changes) -> _QueryProgram:
         taken = self._element
-        builder = ProgramBuilder(
-            taken.address, self._shared, taken.ticks, texts=self._encode.address, known=self._known
-        )
+        builder = ProgramBuilder(taken, self._shared, texts=self._encode.address, known=self._known)
         changes = builder.add(root)
         results = builder.add_report(changes, output)
         counts = builder.add_counts()

@@ -202,24 +202,25 @@ class SharedScans:
     @property
     def has_plain_steps(self) -> bool:
         """Is a step of a single element its clock's, and nothing else's? Then programs may do it."""
-        return self.clock.is_plain and not self.foreseeing and not self._counts_steps
+        return self.clock.takes_single and not self.foreseeing
 
     @property
     def is_plain(self) -> bool:
         """May one program do the whole step?"""
         return self.single_reader and self.has_plain_steps
 
-    def took_in(self, stream: int, time: int, triples: int) -> None:
-        """A program has done the whole step of one element."""
-        self.clock.took_in(time)
-        self._counter.count_one(stream, triples)
+    def took_in(self, stream: int, time: int, triples: int, last_tick: int | None) -> None:
+        """A program has done the whole step of one element, which had its last tick at this time."""
+        self.begin_one(stream, time, triples, last_tick)
         if state_record.CHECKED:
             state_record.check_replaced()
 
-    def begin_one(self, stream: int, time: int, triples: int) -> None:
+    def begin_one(self, stream: int, time: int, triples: int, last_tick: int | None) -> None:
         """The clock has taken in an element, in a step that programs do, each for a query."""
         self.clock.took_in(time)
         self._counter.count_one(stream, triples)
+        if self._counts_steps and last_tick is not None:
+            self._last_tick = last_tick
 
     def routed_one(self, due_through: int) -> RoutedElement:
         """How far the step of this element has come, once its triples are routed."""
@@ -238,6 +239,7 @@ class SharedScans:
     def scanned(self, stream: int, triples: int, step: Step) -> RoutedBatch:
         """A program has taken an element into all windows: the rest of the step is the operators'."""
         self._counter.count_one(stream, triples)
+        self._note_tick(step)
         return RoutedBatch(_NOTHING, step, Arrivals(step, _NONE), _NONE, _NONE)
 
     def resume(self, batch: ElementBatch, step: Step) -> RoutedBatch:
@@ -279,9 +281,12 @@ class SharedScans:
                 timer.leave()
 
     def _route(self, batch: ElementBatch, step: Step) -> RoutedBatch:
+        self._note_tick(step)
+        return self.router.route(batch, step, self._counter.take(batch, step))
+
+    def _note_tick(self, step: Step) -> None:
         if self._counts_steps and len(step.ticks):
             self._last_tick = step.ticks.time.item(-1)
-        return self.router.route(batch, step, self._counter.take(batch, step))
 
     def affected(self, routed: RoutedBatch) -> Iterable[ScanReader]:
         """The queries that a step affects, in the order in which they were attached."""

@@ -19,7 +19,6 @@ from cqels_py.dataflow.delta_sources import Constant, DeltaSource, OperatorNode,
 from cqels_py.dataflow.element_record import ElementRecord
 from cqels_py.dataflow.program_builder import (
     ENCODED,
-    NO_COUNTS,
     ROUTED,
     TIMED,
     ProgramBuilder,
@@ -71,14 +70,14 @@ class StepProgram:
     def _make(self) -> None:
         shared, terms = self._shared, self._dictionary
         self._known = terms.texts
-        program = ProgramBuilder(self._element.address, shared, self._element.ticks)
+        program = ProgramBuilder(self._element, shared)
         self._encode = program.add_front(terms)
         program.add_scans(self._root)
         self._scanned = len(program)
         if self._output is None:
             program.add_sources_with_entries(self._root)
-            # The calls that go on count the rows of the sources.
-            self.counts = NO_COUNTS
+            # The calls that go on count the rows that the sources make.
+            self.counts = program.own_counts()
         else:
             self._changes = program.add(self._root)
             self._results = program.add_report(self._changes, self._output)
@@ -124,18 +123,17 @@ class StepProgram:
         self._element.put(stream, time, triples)
         with dictionary.lock:
             row = driver.run(self._address, first)
+        if row == ENCODED:
+            row = driver.run(self._address, TIMED) if self._element.take_time() else TIMED
         if row == self._rows or self._made_room(row, triples, time):
             if self._output is None:
                 self._reached = self._rows
                 return Outcome.STOPPED
-            shared.took_in(stream, time, triples)
+            shared.took_in(stream, time, triples, self._element.last_tick)
             return Outcome.COMPLETE
         if self._reached < self._scanned:
             self._note_stop()
-        if self._reached >= TIMED:
-            return Outcome.STOPPED
-        self._refused = first < self._reached
-        return Outcome.REFUSED
+        return Outcome.STOPPED if self._reached else Outcome.REFUSED
 
     def _made_room(self, row: int, triples: int, time: int) -> bool:
         """Go on with a row that needs room or values. Is the program done then? Else it has stopped at `_reached`."""

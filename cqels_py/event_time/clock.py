@@ -119,6 +119,11 @@ class _Schedule:
         return int(self._chunks[0][0]) if self._chunks else NEVER
 
     @property
+    def last(self) -> int:
+        """The last of them; before all where there is none."""
+        return self._chunks[-1].item(-1) if self._chunks else _BEFORE_ALL
+
+    @property
     def instants(self) -> Points:
         return _joined(self._chunks)
 
@@ -127,7 +132,8 @@ class _Schedule:
         self._chunks = deque([instants] if len(instants) else [])
 
     def add(self, instants: Points) -> None:
-        if len(instants):
+        # Elements that come one by one mostly set the same instant.
+        if len(instants) and instants.item(-1) != self.last:
             self._chunks.append(_each_once(instants))
 
     def take_through(self, limit: int) -> list[Points]:
@@ -227,6 +233,7 @@ class TickClock(StateRecord):
     _ends = StateArray[np.int64](kernel.PLACES)
     _due = StateArray[np.int64](kernel.DUE)
     _instants = StateArray[np.int64](kernel.INSTANTS)
+    _quiet = StateArray[np.int64](kernel.QUIET)
 
     STATE = (
         *("_counts", "_entries", "_exits", "_sessions", "_next_boundary"),
@@ -271,6 +278,7 @@ class TickClock(StateRecord):
         self._steps = np.array(steps, np.int64).reshape(-1, 3)
         # Most queries' windows change at arrivals, and a fixed time after them.
         self._plain = timers is None and not self._sessions and not any(map(self._timed_step, self._windows))
+        self._quiet = np.full(streams, NEVER if self._plain else _BEFORE_ALL)
         self._no_ends = (_NONE,) * len(self._windows)
         streams_by_delay = _streams_by_delay(self._windows)
         self._delays = np.array(list(streams_by_delay), np.int64)
@@ -319,9 +327,31 @@ class TickClock(StateRecord):
         return self._make(time, stream, first, through, () if self._plain else (through,) * len(self._windows))
 
     @property
-    def is_plain(self) -> bool:
-        """Are all ticks arrivals, or a fixed time after one?"""
-        return self._plain
+    def takes_single(self) -> bool:
+        """May `kernels.windows.clock.step` alone take in most single elements, those up to QUIET?"""
+        return self.timers is None and not self._sessions
+
+    def _know_quiet(self) -> None:
+        """The steps of elements up to which times pass no boundary, and set none that is not noted, by stream."""
+        if not self.takes_single:
+            return
+        schedules = (*self._entries, *self._exits)
+        following = [boundary for boundary in self._next_boundary if boundary is not None and self._every_boundary]
+        self._quiet[:] = min([*following, *(each.next_instant for each in schedules)], default=NEVER)
+        for index, window in enumerate(self._windows):
+            if not self._timed_step(window):
+                continue
+            bounds, stream = window.bounds, window.stream
+            noted = self._entries[index].last - bounds.delay
+            if bounds.size is not None:
+                noted = min(noted, self._exits[index].last - bounds.delay - bounds.size)
+            self._quiet[stream] = min(self._quiet.item(stream), noted)
+
+    @property
+    def counts(self) -> tuple[list[int], list[int]]:
+        """How many elements have come, and how many triples, by stream."""
+        elements, triples = self._counts.tolist()
+        return elements, triples
 
     @property
     def has_ticked(self) -> bool:
@@ -357,11 +387,16 @@ class TickClock(StateRecord):
         """The step of an element that the kernel has taken in, not at the first tick: its status and rows."""
         made = self.ticks_of_one(time, ticks)
         self._now, told = time, made.known_through
-        return Step(made, element_tick, number, through, (), self._no_ends, told)
+        limits = () if self._plain else (told,) * len(self._windows)
+        return Step(made, element_tick, number, through, limits, self._no_ends, told)
 
     def ticks_of_one(self, time: int, ticks: int) -> Ticks:
         """So many ticks that the kernel has written for an element, of which none is the first."""
         return Ticks(self._instants[:ticks].copy(), False, self.told_before(time))
+
+    def instant(self, tick: int) -> int:
+        """The time of a tick of the current step."""
+        return self._instants.item(tick)
 
     @property
     def may_begin(self) -> bool:
@@ -518,6 +553,8 @@ class TickClock(StateRecord):
             self._make_tick_room(_FIRST_ROOM, _FIRST_ROOM)
         if count:
             self._ticked = True
+        if not self._plain:
+            self._know_quiet()
         return Step(ticks, element_tick, number, through if last is None else last, limits, ended, ended_through)
 
     def _boundary(

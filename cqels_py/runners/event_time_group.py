@@ -227,8 +227,8 @@ class EventTimeGroup:
             self._process(processed)
 
     def single_elements(self, runner: TakesSingles, stream: int) -> SingleElements | None:
-        """The short way of a stream's elements, where all queries are on the same scans; else None."""
-        if self._alone is None:
+        """The short way of a stream's elements, where all queries are on the same scans, and none of them wait; else None."""
+        if self._alone is None or self.may_wait:
             return None
         return SingleElements(stream, self._alone, self._early, self._watermark, self._pool, runner)
 

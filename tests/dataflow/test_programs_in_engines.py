@@ -29,7 +29,10 @@ from tests.dataflow.test_step_program import (
 )
 from tests.support.harness import assert_engine_right
 
-NAMES = ("filter", "join", "optional", "average", "extremes", "joined texts", "distinct", "texts", "chain", "sequence")
+NAMES = (
+    *("filter", "join", "optional", "average", "extremes", "joined texts", "distinct", "texts", "chain", "sequence"),
+    *("step and eager", "count", "count steps and time", "delayed"),
+)
 """Of plans with each kind of state."""
 
 

@@ -61,14 +61,17 @@ def encode(record):
 
 @jit_flat
 def tell_time(record):
-    """The element's number and its tick, with those of expiries before it. PYTHON_NEEDED: the clock needs room."""
+    """The element's number and its tick, with those of expiries before it. PYTHON_NEEDED: the clock needs room, or boundaries pass
+    or are to be noted."""
     links = int64s(record, LINKS)
     element = links[ELEMENT]
-    words = int64s(element, WORDS)
+    words, stream = int64s(element, WORDS), int32s(element, STREAM)
+    if int64s(element, TIME)[0] > int64s(links[STATE], clock.QUIET)[stream[0]]:
+        return PYTHON_NEEDED
     ticks, through = _clock(
         links[KERNEL],
         (
-            int64s(element, TIME), int32s(element, STREAM), int64s(element, FIRST), int64s(element, NO_BOUNDARIES),
+            int64s(element, TIME), stream, int64s(element, FIRST), int64s(element, NO_BOUNDARIES),
             words[THROUGH], links[STATE], int64s(element, NUMBER), int32s(element, ELEMENT_TICK),
         ),
     )  # fmt: skip

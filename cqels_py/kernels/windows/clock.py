@@ -11,8 +11,9 @@ from cqels_py.kernels.windows.varint_queue import AT, END, EXPIRING, FIELDS, MOS
 VARINTS_FULL, TICKS_FULL = -1, -2
 """`varints` is full, or there are more ticks than fit: nothing has been changed."""
 ELEMENTS, TRIPLES = 0, 1
-EAGER, STEPS, COUNTS, OFFSETS, PROMISING, VARINTS, PLACES, DUE, INSTANTS = range(9)
-"""The arrays of a clock's record (primitives/state_record.py)."""
+EAGER, STEPS, COUNTS, OFFSETS, PROMISING, VARINTS, PLACES, DUE, INSTANTS, QUIET = range(10)
+"""The arrays of a clock's record (primitives/state_record.py). QUIET (streams): up to this time an element alone passes no boundary,
+and sets none that is not noted yet."""
 KEPT, ENDS = 2 * FIELDS, 2 * FIELDS + 1
 """Fields of `ends` after those of the queue and their values before the step: how many promised instants are due now."""
 _FEW = 8

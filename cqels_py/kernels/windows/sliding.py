@@ -253,7 +253,7 @@ def merge(expiry_tick, enter_tick, ahead, ids, first, columns):
 
 
 @jit_inline
-def _store(ids, arrived, columns):
+def store(ids, arrived, columns):
     """Store the ids of entering mappings in the circular buffer, from mapping number `arrived` on."""
     if len(ids) == 0:
         return
@@ -306,7 +306,7 @@ def slide(buffer, new_points, reached, instants, units, before, element, element
     if rows < 0 or rows > len(tick):
         ends[END], ends[NEWEST], ends[EXPIRING + AT], ends[EXPIRING + PASSED] = end, newest, at, passed
         return OUTPUT_FULL
-    _store(ids, arrived, columns)
+    store(ids, arrived, columns)
     first, place = start % max(ids.shape[1], 1), ticks[changes : 2 * changes]
     tick, sign, changed = tick[:rows], sign[:rows], changed.reshape(changed.size)[: width * rows].reshape((width, rows))
     _write(ticks[:changes], expiring, arrived - start, ids, first, columns, place, tick, sign, changed)
