@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from itertools import groupby, pairwise
+from itertools import accumulate, chain, groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cqels_py.batches.elements import ElementBatch
-from cqels_py.batches.rearrange import empty_elements, slice_elements
+from cqels_py.batches.rearrange import concatenate_elements, empty_elements, slice_elements
 from cqels_py.engine.stream_opening import opening_of
 from cqels_py.errors import CqelsError, DataError, UsageError
-from cqels_py.formats.joined_documents import Joined
 from cqels_py.mappings.context import RowMap
-from cqels_py.sources.documents import JOINED, document_elements, joined_elements
+from cqels_py.sources.documents import document_elements, joined_elements
 from cqels_py.sources.protocol import Opening
 
 if TYPE_CHECKING:
@@ -29,7 +26,7 @@ KEPT_SECONDS = 24 * 3600
 MOST_KEYS = 100_000
 """The keys that are kept; beyond them the oldest are forgotten earlier."""
 _SMALL = 1 << 16
-"""Bytes of a document that is read together with others."""
+"""Bytes of a document that is taken in together with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,100 +97,161 @@ class OnceKeys:
 def take_documents(engine: Engine, given: Sequence[tuple[str, Document]]) -> list[Taken | CqelsError]:
     """Take in documents, each with its stream, in order; an error stands in its document's place. The caller holds `_turn`.
 
-    Small ones that follow each other are read in one go.
+    Small ones of a stream that follow each other are read in one go, where their format allows it, and make one step, unless their
+    elements have times of their own.
     """
-    found: list[Taken | CqelsError] = []
-    for (stream, _), together in groupby(given, _joined_by):
-        documents = [document for _, document in together]
-        arrival = engine._clocks.wall.hold()
-        joined = _read_together(engine, stream, documents, arrival) if len(documents) > 1 else None
-        if joined is None:
-            found += [_answer(partial(_take_alone, engine, stream, each)) for each in documents]
-        elif (joined.batch.time == arrival).all():
-            found += _take_in_a_step(engine, stream, joined)
-        else:
-            found += [
-                _answer(partial(_take, engine, stream, slice_elements(joined.batch, start, end)))
-                for start, end in pairwise([0, *joined.ends])
-            ]
-    return found
+    return [answer for stream, documents in _together(given) for answer in _take_all(engine, stream, documents)]
 
 
-def _take_in_a_step(engine: Engine, stream: str, joined: Joined) -> list[Taken | CqelsError]:
-    """Take in documents whose elements all have the time of their arrival: all of them are late, or none is."""
-    taken = _answer(partial(_take, engine, stream, joined.batch))
-    if isinstance(taken, CqelsError):
-        return [taken] * len(joined.ends)
-    counts = np.diff(joined.ends, prepend=0).tolist()
+def _together(given: Sequence[tuple[str, Document]]) -> Iterator[tuple[str, list[Document]]]:
+    """Documents that may share a step, with their stream: small ones, no two of which have one key."""
+    group, group_stream, keys = list[Document](), "", set[str]()
+    for stream, document in given:
+        small = len(document.body) <= _SMALL
+        if group and (stream != group_stream or not small or document.key in keys):
+            yield group_stream, group
+            group, keys = [], set()
+        group_stream = stream
+        group.append(document)
+        if document.key is not None:
+            keys.add(document.key)
+        if not small:
+            yield group_stream, group
+            group, keys = [], set()
+    if group:
+        yield group_stream, group
+
+
+@dataclass(slots=True)
+class _Read:
+    """A document on its way into the engine. `once`: that of its key. `answer`: once it is known."""
+
+    document: Document
+    once: Once | None = None
+    answer: Taken | CqelsError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Documents that were read, and their elements. `ends`: how many elements there are up to the end of each."""
+
+    read: Sequence[_Read]
+    batch: ElementBatch
+    ends: Sequence[int]
+
+    def single(self) -> Iterator[_Part]:
+        """Each document by itself."""
+        for each, (start, end) in zip(self.read, pairwise([0, *self.ends]), strict=True):
+            yield _Part([each], slice_elements(self.batch, start, end), [end - start])
+
+
+def _take_all(engine: Engine, stream: str, documents: Sequence[Document]) -> list[Taken | CqelsError]:
+    """Take in documents of one stream."""
+    arrival = engine._clocks.wall.hold()
+    found = [_Read(each) for each in documents]
+    for each in found:
+        if each.document.key is not None:
+            _look_up(engine, stream, each)
+    parts = list[_Part]()
+    for _, same in groupby((each for each in found if each.answer is None), _form):
+        parts += _read_all(engine, stream, list(same), arrival)
+    if all((part.batch.time == arrival).all() for part in parts):
+        # All of these elements are late, or none is.
+        parts = _joined(parts)
+    else:
+        parts = [single for part in parts for single in part.single()]
+    # Steps release terms that are nowhere else.
+    with engine.dictionary.holding(lambda: chain.from_iterable(part.batch.live_ids() for part in parts)):
+        for part in parts:
+            _take(engine, stream, part)
+    return [each.answer for each in found if each.answer is not None]
+
+
+def _form(read: _Read) -> tuple[str, int]:
+    return read.document.format, id(read.document.map)
+
+
+def _joined(parts: Sequence[_Part]) -> list[_Part]:
+    if len(parts) < 2:
+        return list(parts)
+    before = accumulate((len(part.batch) for part in parts), initial=0)
     return [
-        Taken(count, count if taken.late else 0, count if taken.ahead else 0, unread=taken.unread) for count in counts
+        _Part(
+            [each for part in parts for each in part.read],
+            concatenate_elements([part.batch for part in parts]),
+            [start + end for start, part in zip(before, parts, strict=False) for end in part.ends],
+        )
     ]
 
 
-def _joined_by(given: tuple[str, Document]) -> tuple[str, object]:
-    """Documents that follow each other with an equal one can be read in one go."""
-    stream, document = given
-    is_small = len(document.body) <= _SMALL
-    if is_small and document.format in JOINED and document.key is None and document.map is None:
-        return stream, document.format
-    return stream, object()
-
-
-def _read_together(engine: Engine, stream: str, documents: Sequence[Document], arrival: int) -> Joined | None:
-    """Their elements; None if each has to be read alone, also as one of them cannot be read."""
+def _look_up(engine: Engine, stream: str, read: _Read) -> None:
+    """Has a document with this key been taken in before?"""
+    key = read.document.key
+    assert key is not None
+    digest = hashlib.sha256(read.document.body).hexdigest()[:32]
     try:
-        return joined_elements(
-            [each.body for each in documents],
-            documents[0].format,
-            _opening(engine, stream, None),
-            source=documents[0].source,
-            arrival=arrival,
-        )
-    except DataError:
-        return None
+        known = engine._once.found(stream, key, digest)
+    except CqelsError as error:
+        read.answer = error
+        return
+    if known is not None:
+        read.answer = Taken(known.elements, repeated=True)
+    read.once = Once(stream, key, digest, time.time(), 0)
 
 
-def _take_alone(engine: Engine, stream: str, document: Document) -> Taken:
-    """Take the elements in, in one step. Errors as of `Engine.push_document`."""
-    once = None
-    if document.key is not None:
-        digest = hashlib.sha256(document.body).hexdigest()[:32]
-        if (known := engine._once.found(stream, document.key, digest)) is not None:
-            return Taken(known.elements, repeated=True)
-        once = Once(stream, document.key, digest, time.time(), 0)
-    batch = document_elements(
-        document.body,
-        document.format,
-        _opening(engine, stream, document.map),
-        source=document.source,
-        arrival=engine._clocks.wall.hold(),
-    )
-    return _take(engine, stream, batch, once)
+def _read_all(engine: Engine, stream: str, same: Sequence[_Read], arrival: int) -> list[_Part]:
+    """Read documents of one format: in one go, or each alone where that cannot be, also as one of them cannot be read."""
+    first = same[0].document
+    opening = _opening(engine, stream, first.map)
+    if len(same) > 1:
+        with suppress(DataError):
+            bodies = [each.document.body for each in same]
+            joined = joined_elements(bodies, first.format, opening, source=first.source, arrival=arrival)
+            if joined is not None:
+                return [_Part(same, joined.batch, joined.ends)]
+    parts = list[_Part]()
+    for each in same:
+        document = each.document
+        try:
+            batch = document_elements(document.body, document.format, opening, source=document.source, arrival=arrival)
+        except CqelsError as error:
+            each.answer = error
+        else:
+            parts.append(_Part([each], batch, [len(batch)]))
+    return parts
 
 
-def _take(engine: Engine, stream: str, batch: ElementBatch, once: Once | None = None) -> Taken:
+def _take(engine: Engine, stream: str, part: _Part) -> None:
     """Take elements in, in one step."""
+    batch = part.batch
     if engine.watched is not None:
         engine.watched.take(stream, batch)
-    elements, counters = len(batch), engine._counters
+    counts = [end - start for start, end in pairwise([0, *part.ends])]
+    once = [
+        replace(each.once, elements=count)
+        for each, count in zip(part.read, counts, strict=True)
+        if each.once is not None
+    ]
+    counters = engine._counters
     late, ahead = counters.late, counters.ahead
     unread = stream not in engine._registry.streams.numbers
     if unread:
         batch = empty_elements()
-    if once is not None:
-        once = replace(once, elements=elements)
-    if len(batch) or once is not None:
-        engine._process(batch, once=once)
-    if once is not None:
-        engine._once.add(once)
-    return Taken(elements, counters.late - late, counters.ahead - ahead, unread=unread)
-
-
-def _answer(call: Callable[[], Taken]) -> Taken | CqelsError:
     try:
-        return call()
+        if len(batch) or once:
+            engine._process(batch, once=once)
     except CqelsError as error:
-        return error
+        for each in part.read:
+            each.answer = error
+        return
+    for key in once:
+        engine._once.add(key)
+    late, ahead = counters.late - late, counters.ahead - ahead
+    if len(part.read) == 1:
+        part.read[0].answer = Taken(len(part.batch), late, ahead, unread=unread)
+        return
+    for each, count in zip(part.read, counts, strict=True):
+        each.answer = Taken(count, count if late else 0, count if ahead else 0, unread=unread)
 
 
 def _opening(engine: Engine, stream: str, map: RowMap | None) -> Opening:

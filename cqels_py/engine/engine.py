@@ -1194,7 +1194,7 @@ class Engine:
         batch: ElementBatch,
         *,
         read: bool = False,
-        once: Once | None = None,
+        once: Sequence[Once] = (),
         fed: tuple[str, str, object] | None = None,
     ) -> None:
         counters = self._counters

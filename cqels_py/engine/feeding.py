@@ -76,7 +76,7 @@ class Feed:
                 with engine.dictionary.holding(batch.live_ids):
                     if engine.watched is not None:
                         engine.watched.take(self._stream, batch)
-                    engine._process(batch, once=None, fed=(self._stream, self._url, position))
+                    engine._process(batch, fed=(self._stream, self._url, position))
             elif not getattr(self._source, "behind", False):
                 engine._behind.discard(number)
             deliveries = engine._pending.take()

@@ -30,6 +30,8 @@ class MappedElements(FilledRows):
         self._on_questionable_time = reading.on_questionable_time
         self._scope = dictionary.next_document() << ELEMENT_BITS
         self._made = 0
+        self.lines = np.empty(0, np.int64)
+        """Of the rows that became the elements of the last batch."""
 
     def read(self, parts: Iterable[Rows | None]) -> Iterator[ElementBatch]:
         """The elements of consecutive parts; an empty batch where there is none for now."""
@@ -57,7 +59,8 @@ class MappedElements(FilledRows):
             self._malformed(DataError(message, Place(line, None, self._reading.source)).about(rows.text(line)))
         if len(wrong):
             valid[wrong] = False
-            times, counts = np.delete(times, wrong), np.delete(counts, wrong)
+            times, counts, lines = (np.delete(each, wrong) for each in (times, counts, lines))
+        self.lines = lines
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         stream = np.full(len(times), self._reading.stream, np.int32)
         # Kernels take each column as contiguous.

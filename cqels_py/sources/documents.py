@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from cqels_py.batches.elements import ElementBatch
@@ -41,8 +42,7 @@ FORMATS = {
     "application/x-jelly-rdf": "jelly",
 }
 """Formats by media type."""
-JOINED = ("nq", "nt")
-"""Formats whose documents can be read in one go."""
+_JSON = ("json", "ndjson", "jsonld")
 _WITHOUT_GRAPHS = {"nq": "nt", "trig": "ttl"}
 """The format of a document that has triples alone, where its own has graphs too."""
 _TIME_OF_A_GRAPH = b"generatedAtTime"
@@ -57,8 +57,8 @@ def document_elements(body: bytes, format: str, opening: Opening, *, source: str
     `opening`: its `on_error` is "stop", so that DataError is raised at the first place that cannot be read. `source` names the
     document in messages. UsageError for a format that the stream cannot read.
     """
-    if format in ("json", "ndjson", "jsonld"):
-        return _json(body, format, opening, source, arrival)
+    if format in _JSON:
+        return _json([body], format, opening, source, arrival).batch
     if format == "arrow":
         return concatenate_elements(list(_arrow(body, opening, arrival)))
     if format in _TABLES:
@@ -84,10 +84,15 @@ def document_elements(body: bytes, format: str, opening: Opening, *, source: str
 def joined_elements(
     bodies: Sequence[bytes], format: str, opening: Opening, *, source: str, arrival: int
 ) -> Joined | None:
-    """The elements of several documents in one of `JOINED`, as `document_elements` would give them one by one.
+    """The elements of several documents of a format, as `document_elements` would give them one by one.
 
-    None where each has to be read alone to know. DataError if one cannot be read: which one, is found in the same way.
+    None where each has to be read alone to know, and for formats of which each is read alone. DataError if one cannot be read:
+    which one, is found in the same way.
     """
+    if format in _JSON:
+        return _json(bodies, format, opening, source, arrival)
+    if format not in ("nq", "nt") or opening.map is not None:
+        return None
     prepare(calls_to_read(format))
     by = BY_GRAPH if format == "nq" else BY_SUBJECT
     malformed = handling(opening.on_error, opening.report)
@@ -122,22 +127,31 @@ def _reading(opening: Opening, source: str, arrival: int, by: int = BY_GRAPH) ->
     )
 
 
-def _json(body: bytes, format: str, opening: Opening, source: str, arrival: int) -> ElementBatch:
+def _json(bodies: Sequence[bytes], format: str, opening: Opening, source: str, arrival: int) -> Joined:
     """A document of JSON-LD is an element, as is each line of NDJSON, and each object of plain JSON through the map."""
     if format == "json" and opening.map is None:
         raise UsageError(
             f"the stream <{opening.stream}> has no map for application/json: declare it with a map or a context, or send "
             "application/ld+json"
         )
+    decoder = MessageDecoder(opening, source, MessageFormat("jsonld", arrival=True))
+    parts = [_messages(body, format, source) for body in bodies]
+    ends = list(accumulate(map(len, parts)))
+    found = [message for part in parts for _, message in part]
+    columns = MessageColumns(found, [source] * len(found), [None] * len(found), [arrival] * len(found))
+    if len(bodies) > 1:
+        return decoder.joined(columns, ends)
+    batch = decoder.elements(columns, [number for part in parts for number, _ in part])
+    return Joined(batch, [len(batch)])
+
+
+def _messages(body: bytes, format: str, source: str) -> list[tuple[int, bytes]]:
+    """The messages in a document, with the numbers by which errors name them."""
     if format == "ndjson":
-        lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
-    elif format == "json":
-        lines = list(enumerate(_objects(body, source), 1))
-    else:
-        lines = [(1, body)]
-    numbers, bodies = [number for number, _ in lines], [line for _, line in lines]
-    columns = MessageColumns(bodies, [source] * len(lines), [None] * len(lines), [arrival] * len(lines))
-    return MessageDecoder(opening, source, MessageFormat("jsonld", arrival=True)).elements(columns, numbers)
+        return [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
+    if format == "json":
+        return list(enumerate(_objects(body, source), 1))
+    return [(1, body)]
 
 
 def _objects(body: bytes, source: str) -> list[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from cqels_py.connections.location import Options
 from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.contexts import inlined
 from cqels_py.formats.jelly import jelly_documents, require_pyjelly
+from cqels_py.formats.joined_documents import Joined
 from cqels_py.formats.json_numbers import plain_numbers
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed
@@ -113,6 +115,17 @@ class MessageDecoder:
             messages, numbers = messages.at(right), [numbers[place] for place in right]
         return concatenate_elements(self._rows.read(messages, numbers, self._how.arrival, self._malformed))
 
+    def joined(self, messages: MessageColumns, ends: Sequence[int]) -> Joined:
+        """The elements of documents of several messages. `ends`: how many messages there are up to the end of each document."""
+        numbers = range(1, len(messages) + 1)
+        if self._rows is not None:
+            batch = self.elements(messages, numbers)
+            return Joined(batch, np.searchsorted(self._rows.numbers, np.array(ends), side="right").tolist())
+        parts = [
+            self.elements(messages.at(range(start, end)), numbers[start:end]) for start, end in pairwise([0, *ends])
+        ]
+        return Joined(concatenate_elements(parts), list(accumulate(map(len, parts))))
+
     def _is_readable(self, number: int, body: bytes, *, binary: bool = False) -> bool:
         if len(body) > MOST_BYTES:
             self._malformed(DataError(f"a message longer than {MOST_BYTES >> 20} MiB", self._place(number)))
@@ -187,6 +200,8 @@ class MappedMessages:
         self._dictionary = opening.dictionary
         self._source = reading.source
         self._reading = reading
+        self.numbers = np.empty(0, np.int64)
+        """Of the messages that became the elements of the last `read`, one each."""
         self._elements: Any = MappedElements(
             mapping, opening.dictionary, reading, handling(opening.on_error, opening.report)
         )
@@ -198,6 +213,7 @@ class MappedMessages:
         from cqels_py.mappings.json_rows import json_rows
 
         if not len(messages):
+            self.numbers = np.empty(0, np.int64)
             return []
         lines = b"\n".join(messages.bodies)
         if lines.count(b"\n") >= len(messages):
@@ -217,7 +233,9 @@ class MappedMessages:
             parts.append(
                 type(rows)(columns, np.array(numbers, np.int64)[at], lambda n: lines.split(b"\n")[n - first].decode())
             )
-        return list(self._elements.read(parts))
+        found = [(batch, self._elements.lines) for batch in self._elements.read(parts)]
+        self.numbers = np.concatenate([np.empty(0, np.int64), *(lines for _, lines in found)])
+        return [batch for batch, _ in found]
 
     def _filled(self, ids: Ids, at: Ids, values: Sequence[Any], term: Callable[[Any], str]) -> Ids:
         """The column, whose rows are those `at` these places, with the terms of `values` where it is unbound."""

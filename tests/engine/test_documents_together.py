@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,15 @@ import pytest
 from cqels_py import Engine
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import slice_elements
+from cqels_py.checkpoints.log import look
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine import clocks
-from cqels_py.engine.documents import Document
+from cqels_py.engine.documents import Document, Taken
+from cqels_py.engine.durable.records import Kind
 from cqels_py.errors import DataError
 from cqels_py.formats.scopes import ELEMENT, SOURCE
+from cqels_py.mappings.context import MessageContext
+from cqels_py.mappings.mapping import Mapping
 from cqels_py.sources.documents import document_elements, joined_elements
 from cqels_py.sources.protocol import Opening
 from tests.engine.test_clocks_of_queries import NoThread, SetClock
@@ -28,6 +34,11 @@ TIME = f"{EX}time"
 AT = "<http://www.w3.org/ns/prov#generatedAtTime>"
 DATE = "<http://www.w3.org/2001/XMLSchema#dateTime>"
 ARRIVAL = 1_000_000_000
+MAP = Mapping.of(
+    f"PREFIX : <{EX}> CONSTRUCT {{ ?s :p ?p }} {{ BIND(IRI(?id) AS ?s) FILTER(?p != 'no') FILTER(?time >= 0) }}",
+    "<map>",
+)
+CONTEXT = MessageContext.inline({"@vocab": EX, "id": "@id", "time": None})
 HOT = f"PREFIX : <{EX}> SELECT ?s ?o {{ STREAM :readings [RANGE 5us] {{ ?s :p ?o }} }}"
 
 Element = tuple[int, list[tuple[str, ...]]]
@@ -141,10 +152,16 @@ def test_blank_nodes_of_two_documents_are_two() -> None:
 
 
 def _documents(draw: random.Random) -> list[tuple[str, Document]]:
-    """With times of their own or not, some of them late, some with a key, some wrong."""
+    """With times of their own or not, some of them late, some with a key, some wrong, some of JSON."""
     found = []
     for number in range(draw.randint(2, 7)):
-        kind = draw.choice(("arrival", "arrival", "timed", "keyed", "wrong"))
+        kind = draw.choice(("arrival", "arrival", "timed", "keyed", "wrong", "json", "json"))
+        if kind == "json":
+            key = draw.choice((None, f"k{number}", f"k{number}"))
+            found += [(draw.choice((READINGS, READINGS, f"{EX}unread")), _json(draw, number, key))] * draw.choice(
+                (1, 1, 2)
+            )
+            continue
         subject = f"<{EX}s{number}>"
         if kind == "timed":
             at = draw.choice((1, 2, 8, 20))
@@ -158,6 +175,26 @@ def _documents(draw: random.Random) -> list[tuple[str, Document]]:
         document = draw.choice((READINGS, READINGS, f"{EX}unread")), Document(text.encode(), "nt", key=key)
         found += [document] * (2 if key else 1)
     return found
+
+
+def _json(draw: random.Random, number: int, key: str | None) -> Document:
+    """Of a few objects, of which a map leaves some out, or of none; with times of their own or not; some are wrong."""
+    format = draw.choice(("json", "json", "ndjson", "jsonld"))
+    map = None if format == "jsonld" else draw.choice((MAP, MAP, CONTEXT))
+    times = draw.random() < 0.2
+    objects = []
+    for place in range(1 if format == "jsonld" else draw.choice((0, 1, 2, 3))):
+        object: dict[str, Any] = {"id": f"{EX}s{number}", "p": f"{number}.{place}"}
+        if times:
+            object["time"] = draw.choice((1, 2, 8, 20))
+        objects.append(object if map is not MAP or draw.random() < 0.8 else object | {"p": "no"})
+    if format == "jsonld":
+        text = json.dumps({"@id": f"{EX}s{number}", f"{EX}p": str(number)})
+    elif format == "ndjson":
+        text = "\n\n".join(json.dumps(each) for each in objects)
+    else:
+        text = json.dumps(objects if draw.random() < 0.9 else {"id": f"{EX}s{number}", "p": "x", "time": "?"})
+    return Document((text + ("oops" if draw.random() < 0.05 else "")).encode(), format, map, key)
 
 
 def _outcome(
@@ -179,7 +216,7 @@ def _outcome(
 
 def test_the_engine_takes_them_in_as_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = []
-    for seed in range(40):
+    for seed in range(60):
         draw = random.Random(seed)
         documents = _documents(draw)
         options = {"clock": draw.choice(("wall", "events")), "lateness": draw.choice((0, 3))}
@@ -188,3 +225,50 @@ def test_the_engine_takes_them_in_as_one_after_the_other(monkeypatch: pytest.Mon
         outcomes.append(str(together))
     for kind in ("late=1", "late=2", "unread=True", "repeated=True", "oops"):
         assert any(kind in outcome for outcome in outcomes), kind
+
+
+@pytest.mark.parametrize("map", [MAP, CONTEXT, None])
+def test_json_that_is_read_together_has_the_elements_of_each(map: Mapping | MessageContext | None) -> None:
+    outcomes = {"read": 0, "wrong": 0}
+    for seed in range(40):
+        draw = random.Random(seed)
+        documents = [document for document in (_json(draw, n, None) for n in range(40)) if document.map is map]
+        format = draw.choice(documents).format
+        bodies = [each.body for each in documents if each.format == format][:4]
+        dictionary, alone = Dictionary(), list[list[Element]]()
+        opening = _opening(dictionary, map=map)
+        try:
+            alone = [
+                _texts(dictionary, document_elements(body, format, opening, source="<body>", arrival=ARRIVAL))
+                for body in bodies
+            ]
+        except DataError:
+            with pytest.raises(DataError):
+                joined_elements(bodies, format, opening, source="<body>", arrival=ARRIVAL)
+            outcomes["wrong"] += 1
+            continue
+        joined = joined_elements(bodies, format, opening, source="<body>", arrival=ARRIVAL)
+        assert joined is not None
+        bounds = pairwise([0, *joined.ends])
+        assert [_texts(dictionary, slice_elements(joined.batch, start, end)) for start, end in bounds] == alone
+        outcomes["read"] += 1
+    assert outcomes["read"] > 10 and outcomes["wrong"] > 2, outcomes
+
+
+def test_bodies_with_keys_share_a_step_and_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SetClock()
+    clock.time = 2
+    monkeypatch.setattr(clocks, "WallClock", lambda delay: clock)
+    monkeypatch.setattr(clocks, "ClockThread", NoThread)
+    documents = [(READINGS, Document(f'<{EX}s{n}> <{EX}p> "{n}" .'.encode(), "nt", key=f"key{n}")) for n in range(4, 9)]
+    documents += [(READINGS, Document(b"oops", "nt", key="wrong"))]
+    with Engine(checkpoint=tmp_path / "c", clock="wall") as engine:
+        query = engine.register(HOT)
+        *taken, wrong = engine.push_documents(documents)
+        assert [str(each) for each in taken] == [str(Taken(1))] * 5 and isinstance(wrong, DataError)
+        kinds = [record.kind for record in look(tmp_path / "c", 0)]
+        assert kinds.count(Kind.ONCE) == 1
+        assert len(list(query.results())) == 5
+    with Engine(checkpoint=tmp_path / "c", clock="wall") as engine:
+        *again, wrong = engine.push_documents(documents)
+        assert [str(each) for each in again] == [str(Taken(1, repeated=True))] * 5 and isinstance(wrong, DataError)

@@ -65,8 +65,8 @@ class Inputs:
         before the positions.
         """
 
-    def elements(self, batch: ElementBatch, *, read: bool, once: Once | None = None, fed: Fed | None = None) -> None:
-        """The elements of a step. `read`: from a source of a run. `once`: the key under which they are taken in. `fed`: where the
+    def elements(self, batch: ElementBatch, *, read: bool, once: Sequence[Once] = (), fed: Fed | None = None) -> None:
+        """The elements of a step. `read`: from a source of a run. `once`: the keys under which they are taken in. `fed`: where the
         source of a feed is behind them.
         """
 

@@ -233,13 +233,13 @@ class LoggedInputs(Inputs):
         self._state.files.places |= news
         self._engine._reports.tell(told)
 
-    def elements(self, batch: ElementBatch, *, read: bool, once: Once | None = None, fed: Fed | None = None) -> None:
+    def elements(self, batch: ElementBatch, *, read: bool, once: Sequence[Once] = (), fed: Fed | None = None) -> None:
         if read and self._unlogged.has(batch):
             self._take_unlogged(batch)
         elif not self._replaying:
             content = self._packing.elements(batch)
-            if once is not None:
-                self._append(Kind.ONCE, *with_plain(asdict(once)), *content)
+            if once:
+                self._append(Kind.ONCE, *with_plain({"keys": list(map(asdict, once))}), *content)
             elif fed is not None:
                 self._append(Kind.FED, *with_plain({"fed": fed}), *content)
             else:

@@ -159,7 +159,10 @@ class Restoring:
                     durable.count_read(batch, engine._registry.all_streams)
                 self._step(lambda: engine._runner.push(batch))
             case Kind.ONCE:
-                engine._once.add(Once(**head_of(content)))
+                head = head_of(content)
+                # Once a record had one key.
+                for key in head.get("keys", [head]):
+                    engine._once.add(Once(**key))
                 once = unpack_elements(elements_behind(content), engine.dictionary)
                 self._step(lambda: engine._runner.push(once))
             case Kind.FED:
