@@ -33,6 +33,7 @@ from cqels_py.engine.compile import CompiledQuery, check_entailment, compile_que
 from cqels_py.engine.delivery import Delivery, PendingDeliveries
 from cqels_py.engine.documents import Document, Once, OnceKeys, Taken, take_documents
 from cqels_py.engine.durable.companion import Companion
+from cqels_py.engine.durable.inputs import Fed
 from cqels_py.engine.durable.logged import SYNC
 from cqels_py.engine.durable.opening import opened
 from cqels_py.engine.durable.registration import Registration
@@ -1195,13 +1196,13 @@ class Engine:
         *,
         read: bool = False,
         once: Sequence[Once] = (),
-        fed: tuple[str, str, object] | None = None,
+        fed: Fed | None = None,
     ) -> None:
         counters = self._counters
         late, ahead = counters.late, counters.ahead
         self._inputs.elements(batch, read=read, once=once, fed=fed)
         if fed is not None:
-            self._fed[fed[:2]] = fed[2]
+            self._fed[fed.stream, fed.url] = fed.position
         with self._steps:
             self._runner.push(batch)
         self._tell_dropped(late, ahead)

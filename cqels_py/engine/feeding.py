@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from cqels_py.engine.durable.inputs import Fed
 from cqels_py.engine.pausing import is_paused
-from cqels_py.engine.rejects import MALFORMED
+from cqels_py.engine.rejects import MALFORMED, SPLIT, line_of
 from cqels_py.engine.stream_opening import opening_of
 from cqels_py.errors import DataError
 from cqels_py.mappings.context import RowMap
 from cqels_py.sources.protocol import Source
+from cqels_py.sources.time_merge import Piece
 from cqels_py.sources.urls import source_of
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ class Feed:
     `report` gets malformed input, which is left out. While elements are behind, time does not follow the clock for queries that
     read the stream: they are not late. Nothing is read, and time stands still for these queries too, while as many results of all
     of them as may wait for sinks that fail (`paused`, see `pausing`). With a checkpoint a source that can begin at a position goes
-    on behind the elements that were logged.
+    on behind the elements that were logged, and tells malformed input before it no more: that is in the same record.
     """
 
     def __init__(
@@ -44,6 +47,8 @@ class Feed:
         self._map = map
         self._report = report
         self._source: Source | None = None
+        # That of the present poll.
+        self._left_out: list[Piece] = []
         self.elements = 0
         """Taken in by this process."""
         self.paused = False
@@ -67,24 +72,38 @@ class Feed:
                 return 0
             wrong = engine._evaluate()
             batch = self._source.poll()
-            if batch is None:
-                engine._behind.discard(number)
-                return None
             position = self._source.position()
-            if len(batch):
+            told, self._left_out = self._left_out, []
+            fed = Fed(self._stream, self._url, position, [line_of(*piece) for piece in told])
+            if batch is not None and len(batch):
                 engine._behind.add(number)
                 with engine.dictionary.holding(batch.live_ids):
                     if engine.watched is not None:
                         engine.watched.take(self._stream, batch)
-                    engine._process(batch, fed=(self._stream, self._url, position))
-            elif not getattr(self._source, "behind", False):
-                engine._behind.discard(number)
+                    engine._process(batch, fed=fed)
+            else:
+                self._pass(fed)
+                if batch is None or not getattr(self._source, "behind", False):
+                    engine._behind.discard(number)
+            for record in fed.left_out:
+                engine._rejects.add(record)
             deliveries = engine._pending.take()
         engine._deliver(deliveries, wrong)
+        for _, error in told:
+            self._report(error)
         # They are logged, and durable.
         self._source.commit(position)
+        if batch is None:
+            return None
         self.elements += len(batch)
         return len(batch)
+
+    def _pass(self, fed: Fed) -> None:
+        """A poll had no elements: where it has got to is worth a record if anything is behind it."""
+        engine, key = self._engine, (fed.stream, fed.url)
+        if fed.left_out or fed.position != engine._fed.get(key):
+            engine._inputs.passed(fed)
+            engine._fed[key] = fed.position
 
     def close(self) -> None:
         """Read nothing more."""
@@ -97,6 +116,11 @@ class Feed:
         engine._feeding.discard(self._stream)
         if self._source is not None:
             source, self._source = self._source, None
+            told, self._left_out = self._left_out, []
+            if source.position() is None:
+                # Of a poll that failed, and comes not again.
+                for piece in told:
+                    engine._inputs.left_out(engine._rejects.left_out(*piece))
             with suppress(OSError):
                 source.close()
 
@@ -106,17 +130,17 @@ class Feed:
             engine,
             self._stream,
             engine._registry.streams.time_predicates.get(self._stream),
-            self._malformed,
+            partial(self._leave_out, MALFORMED),
             self._map,
             _NO_WAITING,
+            split=partial(self._leave_out, SPLIT),
         )
         engine._feeding.add(self._stream)
         position = engine._fed.get((self._stream, self._url))
         return self._connector.open(replace(opening, on_error="skip", position=position))
 
-    def _malformed(self, error: DataError) -> None:
-        self._engine._rejects.left_out(MALFORMED, error)
-        self._report(error)
+    def _leave_out(self, reason: str, error: DataError) -> None:
+        self._left_out.append((reason, error))
 
 
 def plain(fed: dict[tuple[str, str], object]) -> list[list[object]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow.static_data import StaticData
@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from cqels_py.sources.time_merge import Piece, Place
 
 
-Fed = tuple[str, str, object]
-"""The stream of a feed, the URL of its source, and a position."""
+class Fed(NamedTuple):
+    """The stream of a feed, the URL of its source, and a position behind elements, before which these pieces were left out."""
+
+    stream: str
+    url: str
+    position: object
+    left_out: Sequence[Record] = ()
 
 
 class Inputs:
@@ -69,6 +74,9 @@ class Inputs:
         """The elements of a step. `read`: from a source of a run. `once`: the keys under which they are taken in. `fed`: where the
         source of a feed is behind them.
         """
+
+    def passed(self, fed: Fed) -> None:
+        """The source of a feed has got to a position, without elements before it."""
 
     def declared(self, stream: str, lateness: int, clock: str) -> None:
         """A stream has these options from now on."""

@@ -241,7 +241,7 @@ class LoggedInputs(Inputs):
             if once:
                 self._append(Kind.ONCE, *with_plain({"keys": list(map(asdict, once))}), *content)
             elif fed is not None:
-                self._append(Kind.FED, *with_plain({"fed": fed}), *content)
+                self._append(Kind.FED, *with_plain(fed._asdict()), *content)
             else:
                 self._append(Kind.READ if read else Kind.ELEMENTS, *content)
             if read:
@@ -266,6 +266,9 @@ class LoggedInputs(Inputs):
         self._unlogged.steps += 1
         self._state.steps += 1
         self._state.count_read(batch, self._engine._registry.all_streams)
+
+    def passed(self, fed: Fed) -> None:
+        self._append(Kind.FED_PASSED, json.dumps(fed._asdict()).encode())
 
     def declared(self, stream: str, lateness: int, clock: str) -> None:
         self._append(Kind.DECLARE, json.dumps([stream, lateness, clock]).encode())

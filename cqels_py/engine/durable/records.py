@@ -50,6 +50,7 @@ class Kind(IntEnum):
     ONCE = 32
     DECLARE = 33
     FED = 34
+    FED_PASSED = 35
 
 
 STEPS = (

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cqels_py.batches.elements import Ids
 from cqels_py.checkpoints import log
@@ -16,6 +16,7 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.backfill import Beside
 from cqels_py.engine.documents import Once
 from cqels_py.engine.durable.files_read import FilesRead
+from cqels_py.engine.durable.inputs import Fed
 from cqels_py.engine.durable.records import HEAD, Kind, elements_behind, head_of, read_with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.saved_state import ENGINE, HEADER, QUERY, below, dataflow_of, restored_results
@@ -126,6 +127,14 @@ class Restoring:
         engine._rejects.write_dropped()
         engine._deliver(engine._pending.take())
 
+    def _pass(self, found: Mapping[str, Any]) -> None:
+        """The source of a feed has got to a position."""
+        # Once a record had nothing but these three.
+        fed = Fed(*found["fed"]) if "fed" in found else Fed(**found)
+        self._engine._fed[fed.stream, fed.url] = fed.position
+        for record in fed.left_out:
+            self._engine._rejects.add(record)
+
     def _refuse(self, key: str | None, record: Record) -> None:
         self._durable.add_refused(key, record)
         self._engine._rejects.refused(record)
@@ -166,10 +175,11 @@ class Restoring:
                 once = unpack_elements(elements_behind(content), engine.dictionary)
                 self._step(lambda: engine._runner.push(once))
             case Kind.FED:
-                stream, url, position = head_of(content)["fed"]
-                engine._fed[stream, url] = position
+                self._pass(head_of(content))
                 fed = unpack_elements(elements_behind(content), engine.dictionary)
                 self._step(lambda: engine._runner.push(fed))
+            case Kind.FED_PASSED:
+                self._pass(json.loads(bytes(content)))
             case Kind.DECLARE:
                 engine._declare(*json.loads(bytes(content)))
             case Kind.WAITING:

@@ -1,0 +1,121 @@
+"""Feeds under a checkpoint: each element is taken in once, and malformed input is told once, wherever a process ends."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from cqels_py.checkpoints.log import look
+from cqels_py.engine import feeding
+from cqels_py.engine.durable import logged
+from cqels_py.engine.durable.records import Kind
+from cqels_py.engine.engine import Engine
+from cqels_py.errors import DataError
+from tests.engine.test_engine import PREFIX, STREAM
+from tests.engine.test_malformed_once import NO_IRI, Failing, told
+from tests.engine.test_positions import Queue
+from tests.support.faults import Crash
+
+QUERY = PREFIX + "SELECT ?v { STREAM :s [RANGE 3us] { ?s :v ?v } }"
+URL = "test://queue"
+
+
+def _crashed(engine: Engine) -> None:
+    """Its process has ended."""
+    inputs: Any = engine._inputs
+    for thread in (inputs._saving, inputs._syncing):
+        with suppress(BaseException):
+            thread.wait()
+    inputs._resources.close()
+
+
+def _feed_all(engine: Engine, reports: list[str]) -> None:
+    feed = engine.feed(STREAM, URL, report=lambda error: reports.append(str(error)))
+    while feed.step() is not None:
+        pass
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_piece_is_told_once(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(seed)
+    monkeypatch.setattr(logged, "LEAST", random.choice([400, 1 << 20]))
+    monkeypatch.setattr(logged, "APART", 0.0)
+    messages = [(time, random.choice(["a", "b", NO_IRI]), time) for time in sorted(random.sample(range(200), 50))]
+    monkeypatch.setattr(feeding, "source_of", lambda url: Queue(messages, lambda: random.randrange(4)))
+
+    def run(checkpoint: Path | None, rejects: Path) -> Engine:
+        engine = Engine(checkpoint=checkpoint, rejects=rejects, on_error="skip", report=lambda _: None)
+        try:
+            engine.register(QUERY, name="q").subscribe(lambda _: None)
+            _feed_all(engine, [])
+        except Crash:
+            _crashed(engine)
+            raise
+        return engine
+
+    whole = run(None, tmp_path / "whole.rejects")
+    failing = Failing(monkeypatch)
+    for _ in range(200):
+        failing.left = random.randrange(1, 25)
+        try:
+            engine = run(tmp_path / "c", tmp_path / "c.rejects")
+            failing.left = None
+            break
+        except Crash:
+            gc.collect()
+    wrong = sum(subject == NO_IRI for _, subject, _ in messages)
+    assert engine.statistics.elements == whole.statistics.elements == len(messages) - wrong
+    assert engine.statistics.malformed == whole.statistics.malformed == wrong
+    assert told(tmp_path / "c.rejects") == told(tmp_path / "whole.rejects")
+    engine.close()
+
+
+def _kinds(folder: Path) -> list[int]:
+    return [record.kind for record in look(folder, 0)]
+
+
+def test_the_position_of_polls_without_elements_is_logged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue([(1, "a", 1), (2, NO_IRI, 2), (3, NO_IRI, 3)], lambda: 1)
+    monkeypatch.setattr(feeding, "source_of", lambda url: queue)
+    reports: list[str] = []
+    engine = Engine(checkpoint=tmp_path)
+    engine.register(QUERY, name="q")
+    _feed_all(engine, reports)
+    assert _kinds(tmp_path)[-3:] == [Kind.FED, Kind.FED_PASSED, Kind.FED_PASSED]
+    assert queue.committed[-1] == (("partition", 3),) and len(reports) == 2
+    _crashed(engine)
+    again = Engine(checkpoint=tmp_path)
+    again.register(QUERY, name="q")
+    _feed_all(again, reports)
+    assert len(reports) == again.statistics.malformed == 2
+    assert again.statistics.rejected == {(STREAM, "malformed"): 2}
+    again.close()
+
+
+@pytest.mark.parametrize(("position", "malformed"), [(lambda: None, 2), (lambda: 0, 0)])
+def test_pieces_of_a_poll_that_fails_are_told_where_they_do_not_come_again(
+    position: Callable[[], object], malformed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = Queue([(1, NO_IRI, 1), (2, NO_IRI, 2)], lambda: 2)
+
+    def poll() -> None:
+        Queue.poll(queue)
+        raise DataError("the connection broke")
+
+    monkeypatch.setattr(queue, "poll", poll)
+    monkeypatch.setattr(queue, "position", position)
+    monkeypatch.setattr(feeding, "source_of", lambda url: queue)
+    engine = Engine(checkpoint=tmp_path)
+    engine.register(QUERY, name="q")
+    feed = engine.feed(STREAM, URL)
+    with pytest.raises(DataError, match="broke"):
+        feed.step()
+    feed.close()
+    assert engine.statistics.malformed == malformed
+    engine.close()
