@@ -114,6 +114,11 @@ def test_an_error_is_shown_with_its_line(browser: Any, address: str) -> None:
         page.get_by_text("line 3: expected a duration").wait_for()
         assert page.locator(".cqels-faulty-line").inner_text().strip().startswith("STREAM :readings [RANGE]")
         assert page.locator(".cqels-faulty").inner_text() == "]"
+        color = "getComputedStyle(document.querySelector('.cqels-error')).color"
+        light = page.evaluate(color)
+        page.emulate_media(color_scheme="dark")
+        page.locator("body.body--dark").wait_for()
+        assert [light, page.evaluate(color)] == ["rgb(179, 32, 47)", "rgb(255, 138, 148)"]
 
 
 def test_a_query_is_tried_on_a_sample(browser: Any, address: str, client: httpx.Client) -> None:

@@ -28,11 +28,7 @@ _CSS = """
   .q-table td.cqels-name { white-space: normal; overflow-wrap: anywhere }
 }
 .cqels-error { color: #b3202f }
-.body--dark @media (max-width: 599px) {
-  .cqels-wide { display: none }
-  .q-table td.cqels-name { white-space: normal; overflow-wrap: anywhere }
-}
-.cqels-error { color: #ff8a94 }
+.body--dark .cqels-error { color: #ff8a94 }
 .body--dark .cqels-window-word, .body--dark .cqels-window-word * { color: #d7a6f5 }
 .body--dark { --q-primary: #8ab8f0 !important; --q-negative: #ff8a94 !important }
 """
@@ -67,6 +63,16 @@ def error_label() -> ui.label:
 def with_line(error: CqelsError) -> str:
     """The message, after its line where it has one."""
     return error.message if error.place is None else f"line {error.place.line}: {error.message}"
+
+
+def elements_of(stream: Mapping[str, Any]) -> int:
+    """How many elements a stream has had, by requests and by its source. `stream`: its figures.
+
+    >>> elements_of({"elements": 2, "read": {"elements": 3}}), elements_of({"elements": 2})
+    (5, 2)
+    """
+    posted: int = stream["elements"]
+    return posted + int(stream.get("read", {}).get("elements", 0))
 
 
 def counted(number: int, one: str, many: str = "") -> str:

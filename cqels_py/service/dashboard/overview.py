@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 from cqels_py.dataflow.explain import size_text
-from cqels_py.service.dashboard.layout import heading, linked, table
+from cqels_py.service.dashboard.layout import elements_of, heading, linked, table
 from cqels_py.service.dashboard.rates import Rates
 from cqels_py.service.service import Service
 
 _QUERIES = ("name", "state", "results", "rate", "memory", "streams")
-_STREAMS = ("name", "elements", "rate", "late", "rejected", "queries", "iri")
+_STREAMS = ("name", "elements", "rate", "source", "late", "rejected", "queries", "iri")
 _WIDE = ("memory", "streams", "late", "queries", "iri")
 """Columns that a phone has no room for; the pages of queries and streams have them too."""
+
+
+def source_state(read: dict[str, Any] | None) -> str:
+    """How the source of a stream is; nothing for a stream without one.
+
+    >>> source_state({"failure": None, "paused": True}), source_state({"failure": "away", "paused": False})
+    ('paused', 'fails')
+    """
+    if read is None:
+        return ""
+    return "fails" if read["failure"] else "paused" if read["paused"] else "is read"
 
 
 class Overview:
@@ -54,13 +66,14 @@ class Overview:
         rows = []
         for name in list(self._service.streams):
             found = self._service.stream_figures(name)
-            rejected = found["rejected"]
+            rejected, elements = found["rejected"], elements_of(found)
             rows.append(
                 {
                     "name": name,
                     "iri": found["iri"],
-                    "elements": f"{found['elements']:,}",
-                    "rate": f"{self._rates.of(f'stream {name}', found['elements'], now):,.0f}/s",
+                    "elements": f"{elements:,}",
+                    "source": source_state(found.get("read")),
+                    "rate": f"{self._rates.of(f'stream {name}', elements, now):,.0f}/s",
                     "late": f"{rejected.get('late', 0):,}",
                     "rejected": f"{sum(rejected.values()) + found['refused']:,}",
                     "queries": ", ".join(found["queries"]),

@@ -12,12 +12,15 @@ from nicegui import ui
 from cqels_py.engine.options import WALL
 from cqels_py.errors import CqelsError
 from cqels_py.functions.dates import instant_text
-from cqels_py.service.dashboard.layout import chart, counted, error_label, heading, seconds_text, table
+from cqels_py.service.dashboard.layout import chart, counted, elements_of, error_label, heading, seconds_text, table
 from cqels_py.service.dashboard.rates import Rates
 from cqels_py.service.service import ServedStream, Service
 
 _MOST_POINTS, _MOST_REJECTS = 300, 50
 _LONGEST = 2_000
+_PAUSED = (
+    "Its source is paused: the results of all queries that read it wait for their sinks, until these take them again."
+)
 _REJECTS = {"reason": "reason", "at": "where or when", "message": "message", "element": "element"}
 _LINES = '<q-td :props="props" class="!whitespace-pre font-mono align-top">{{ props.value }}</q-td>'
 
@@ -39,6 +42,8 @@ class StreamPage:
         self._readers = ui.row().classes("gap-2")
         self._shown_readers: list[str] | None = None
         self._failure = error_label()
+        self._paused = ui.label(_PAUSED).props('role="status"')
+        self._paused.visible = False
         self._chart = chart("elements a second").props('role="img" aria-label="Elements a second"')
         heading("Last elements", 2)
         empty = f"No element yet: send some to POST /streams/{self._name}, or by cqels send {self._name} FILE."
@@ -55,14 +60,17 @@ class StreamPage:
             self._figures.text = "the stream was removed"
             return
         found = await asyncio.to_thread(self._service.stream_figures, self._name)
-        rate = self._rates.of("elements", found["elements"], time.monotonic())
+        elements = elements_of(found)
+        rate = self._rates.of("elements", elements, time.monotonic())
         self._points.append((time.time() * 1000, round(rate, 1)))
         rejected = sum(found["rejected"].values())
         self._figures.text = (
-            f"{counted(found['elements'], 'element')} · {rate:,.0f}/s · {found['rejected'].get('late', 0):,} late · "
+            f"{counted(elements, 'element')} · {rate:,.0f}/s · {found['rejected'].get('late', 0):,} late · "
             f"{rejected:,} left out · {counted(found['refused'], 'body', 'bodies')} refused"
         )
-        self._failure.text = (found.get("read") or {}).get("failure") or ""
+        read = found.get("read") or {}
+        self._failure.text = read.get("failure") or ""
+        self._paused.visible = bool(read.get("paused"))
         line = {"type": "line", "showSymbol": False, "areaStyle": {"opacity": 0.2}, "data": list(self._points)}
         self._chart.options["series"] = [line]
         self._chart.update()
