@@ -28,6 +28,7 @@ from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.step_program import StepProgram, program_of
 from cqels_py.dataflow.term_values import DictionaryValues
+from cqels_py.dataflow.turnover import plan_key
 from cqels_py.dataflow.work import Work
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
@@ -295,14 +296,32 @@ class Dataflow:
         state = tuple(values_of(output).items())
         return id(unwrap(self.root)), query.form, query.output, query.variables, state
 
+    @property
+    def contents_key(self) -> Hashable:
+        """As `results_key`, for dataflows whose windows have turned over since the last of them was registered."""
+        key = self.results_key if self.can_move else None
+        plan = None if key is None else plan_key(self.root)
+        return None if plan is None or not isinstance(key, tuple) else (plan, *key[1:])
+
     def follow(self, other: Dataflow) -> None:
-        """From now on the results are those of another dataflow with an equal `results_key`: this one takes part in no steps."""
+        """From now on the results are those of another dataflow with an equal key: this one takes part in no steps."""
         self._follows = True
         self.count_with(other)
         self.shared_scans.readers.detach(self.reader)
+        self._read(other.root)
         if isinstance(other._output, Ask):
             # That of `Changes` has no state, and asks its own dataflow for signs.
             self._output = other._output
+
+    def _read(self, root: DeltaSource) -> None:
+        """Have the state of these sources instead of its own: their contents are equal."""
+        former = self.root
+        if unwrap(former) is not unwrap(root):
+            self._program, self._without_program = None, False
+            self.root = root
+            root.acquire()
+            former.release()
+            self._know_sources()
 
     def count_with(self, other: Dataflow | None) -> None:
         """From now on the results of another dataflow are those of this one, too."""

@@ -17,6 +17,7 @@ from cqels_py.dataflow.shared_program import SharedProgram, shared_program_of
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.step_program import Outcome, StepProgram
+from cqels_py.dataflow.turnover import Turnover
 from cqels_py.errors import RunError
 from cqels_py.runners.chaining import last_time
 from cqels_py.runners.stream_views import NO_ARRIVALS, NOTHING, ElementTicks, StepElements, StreamView
@@ -250,6 +251,11 @@ class QueriesOnScans:
         # May some of them have equal results, and not know it yet?
         self._divided = len(queries) > 1
         self._shared: SharedProgram | None = None
+        # Those that the windows have not turned over for since they came; those that came lately.
+        self._turning: list[tuple[Turnover, list[RunningQuery]]] = []
+        self._new = list(queries)
+        # Those whose windows do not tell when they came.
+        self._settled: set[RunningQuery] = set()
         self._know_alone()
 
     def _know_alone(self) -> None:
@@ -274,6 +280,7 @@ class QueriesOnScans:
     def add(self, query: RunningQuery) -> None:
         """One query more on these scans."""
         self._queries[query.dataflow.reader.number] = query
+        self._new.append(query)
         self._know_alone()
         self._divided = True
 
@@ -450,18 +457,40 @@ class QueriesOnScans:
 
     def _end_step(self) -> None:
         self._shared_scans.end_step()
-        if self._divided and self.has_ticked:
-            self._unite()
+        if len(self._queries) > 1:
+            if self._new or self._turning:
+                self._settle()
+            if self._divided and self.has_ticked:
+                self._unite()
+
+    def _settle(self) -> None:
+        """Find the queries whose windows have turned over since they came."""
+        if self._new and self._shared_scans.now is not None and self.has_ticked:
+            turnover = Turnover(self._shared_scans, self._new[0].dataflow.plan.windows)
+            if turnover.comes:
+                self._turning.append((turnover, self._new))
+            self._new = []
+        while self._turning and self._turning[0][0].is_complete:
+            # Those that came first are the first.
+            self._settled.update(self._turning.pop(0)[1])
+            self._divided = True
 
     def _unite(self) -> None:
         """Queries with equal results follow the first of them from now on: between two steps."""
         self._divided = False
         leaders: dict[Hashable, RunningQuery] = {}
-        for query in self._queries.values():
+        self._settled = {query for query in self._settled if not query.is_detached}
+        for query in list(self._queries.values()):
             if query.is_detached or query.follows or query.feeds:
                 continue
-            key = query.dataflow.results_key
-            if key is not None and (leader := leaders.setdefault(key, query)) is not query:
+            keys = [query.dataflow.results_key]
+            if query in self._settled:
+                keys.append(query.dataflow.contents_key)
+            found = [key for key in keys if key is not None]
+            leader = next((leaders[key] for key in found if key in leaders), None)
+            if leader is None:
+                leaders |= dict.fromkeys(found, query)
+            else:
                 query.follow(leader)
         if self._shared is not None:
             self._shared.keep_to([number for number, query in self._queries.items() if not query.follows])

@@ -62,18 +62,13 @@ class ResultSink:
         shared, sinks = SharedLines(self._lines), [each for each, _ in others]
         for each in sinks:
             each._store.share(shared)
-        shared.give_to(sinks)
+        shared.give_to([(each._store, each) for each in sinks])
         return shared
 
     def _has_only_store(self, key: object, number: int) -> bool:
         """Are its lines those of this key, for its store alone, which has all before this number?"""
         store = self._store
         return self._lines.key == key and not self._others and not store.failing and store.next == number + self._base
-
-    @property
-    def waits(self) -> bool:
-        """Is it to be told of each line, as somebody follows its results, or a limit is to be kept?"""
-        return self._store.waits
 
     def close(self) -> None:
         """Nothing more is written."""

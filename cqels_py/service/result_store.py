@@ -59,8 +59,7 @@ class ResultStore:
 
     def __init__(self, folder: Path, keep: Keep) -> None:
         self._folder = folder
-        self.keep = keep
-        """Which results: `results` and `age` say how many at least, `bytes` how many at most."""
+        self._keep = keep
         self._lock = threading.Lock()
         self._listeners: tuple[Callable[[], None], ...] = ()
         # The number of the first result in each file.
@@ -76,12 +75,30 @@ class ResultStore:
         self._unsynced = False
         self.failing = False
         """Could results not be written? They wait in memory for the next `flush`."""
+        self.waits = False
+        """Is it to be flushed whenever there are more of the lines that it shares?"""
         # The number of the last result here.
         self._last = 0
         # Those behind it, how many of these are here, and the number of the last result before them.
         self._shared: Lines | None = None
         self._taken = self._before_shared = 0
         self._open()
+        self._know_whether_it_waits()
+
+    @property
+    def keep(self) -> Keep:
+        """Which results: `results` and `age` say how many at least, `bytes` how many at most."""
+        return self._keep
+
+    @keep.setter
+    def keep(self, keep: Keep) -> None:
+        self._keep = keep
+        self._know_whether_it_waits()
+
+    def _know_whether_it_waits(self) -> None:
+        """Somebody follows its results, or a limit is to be kept, or results wait for room on the disk."""
+        limited = self._keep.bytes is not None or self._keep.age is not None
+        self.waits = limited or self.failing or bool(self._listeners)
 
     @property
     def last(self) -> int:
@@ -95,11 +112,6 @@ class ResultStore:
             self._take_all()
             self._before_shared, self._taken, self._shared = self._last - lines.count, lines.count, lines
         self.wake()
-
-    @property
-    def waits(self) -> bool:
-        """Is it to be flushed when there are more of the lines that it shares?"""
-        return bool(self._listeners) or self.failing or self.keep.bytes is not None or self.keep.age is not None
 
     def _take_shared(self) -> int:
         """Take over those of the shared lines that are not here; returns how many."""
@@ -221,6 +233,7 @@ class ResultStore:
         """From now on call back, in any thread, when results have been written."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
+            self._know_whether_it_waits()
 
     def wake(self) -> None:
         """Call the listeners: something else has changed."""
@@ -254,9 +267,11 @@ class ResultStore:
             while self._written < self._last:
                 self._write_part()
         except StorageError:
-            self.failing = True
+            self.failing = self.waits = True
             raise
-        self.failing = False
+        if self.failing:
+            self.failing = False
+            self._know_whether_it_waits()
 
     def _write_part(self) -> None:
         """Write the results that belong into one file."""

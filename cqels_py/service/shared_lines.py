@@ -17,16 +17,17 @@ _WRITTEN_TOGETHER = 1 << 16
 """With so many bytes of lines the stores take them."""
 
 
+class Store(Protocol):
+    """One of the stores. `waits`: is it to be told of each line?"""
+
+    waits: bool
+
+
 class Taker(Protocol):
     """The sink of one of the queries."""
 
-    @property
-    def waits(self) -> bool:
-        """Is it to be told of each line, as somebody follows its results, or a limit is to be kept?"""
-        ...
-
     def flush(self) -> None:
-        """There are new lines: take them."""
+        """There are new lines: its store takes them."""
         ...
 
 
@@ -35,7 +36,7 @@ class SharedLines:
 
     def __init__(self, lines: ResultLines) -> None:
         self._made_by = lines
-        self._takers: Sequence[Taker] = ()
+        self._takers: Sequence[tuple[Store, Taker]] = ()
         self._lock = threading.Lock()
         # Those behind the first `_start`, which all have taken.
         self._lines: list[bytes] = []
@@ -43,8 +44,8 @@ class SharedLines:
         self.count = 0
         """How many lines there have been."""
 
-    def give_to(self, takers: Sequence[Taker]) -> None:
-        """These take them, from the first on."""
+    def give_to(self, takers: Sequence[tuple[Store, Taker]]) -> None:
+        """These take them, from the first on: stores, each with its sink."""
         self._takers = takers
 
     def behind(self, count: int) -> Sequence[bytes]:
@@ -63,8 +64,8 @@ class SharedLines:
         if self._bytes >= _WRITTEN_TOGETHER:
             self._have_all_taken()
             return
-        for taker in self._takers:
-            if taker.waits:
+        for store, taker in self._takers:
+            if store.waits:
                 taker.flush()
 
     def end(self) -> None:
@@ -72,7 +73,7 @@ class SharedLines:
         self._have_all_taken()
 
     def _have_all_taken(self) -> None:
-        for taker in self._takers:
+        for _, taker in self._takers:
             taker.flush()
         with self._lock:
             self._start, self._bytes = self.count, 0

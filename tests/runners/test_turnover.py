@@ -1,0 +1,126 @@
+"""Equal queries that were registered one after the other become one when their windows have turned over since."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runners.test_moving_queries import EX, A, B, Call, Run, apart
+
+FORMS = (
+    "SELECT ?s ?v { STREAM :a %s { ?s :p0 ?v } }",
+    "SELECT ?s ?n { STREAM :a %s { ?s :p0 ?v } FILTER(?v > 1) BIND(?v + 1 AS ?n) }",
+    "SELECT (COUNT(*) AS ?n) (SUM(?v) AS ?m) (MAX(?v) AS ?x) { STREAM :a %s { ?s :p0 ?v } }",
+    "SELECT (AVG(?v) AS ?m) { STREAM :a %s { ?s :p0 ?v . ?s :p1 ?w } }",
+    "SELECT ?s ?v ?w { STREAM :a %s { ?s :p0 ?v . ?s :p1 ?w } }",
+    "SELECT DISTINCT ?v { STREAM :a %s { { ?s :p0 ?v } UNION { ?s :p1 ?v } } }",
+    "ASK { STREAM :a %s { ?s :p0 3 } }",
+    "SELECT ?s ?x { STREAM :a %s { ?s :p0 ?v } STREAM :b [RANGE 3s] { ?s :p1 ?x } }",
+    "CONSTRUCT { ?s :q _:x } { STREAM :a %s { ?s :p0 ?v } }",
+)
+# Their groups, or mappings that leave in any order, are told in an order that former contents may decide.
+UNDECIDED = (
+    "SELECT ?s (MAX(?v) AS ?m) { STREAM :a %s { ?s :p0 ?v } } GROUP BY ?s",
+    "SELECT ?s ?w { STREAM :a %s { ?s :p0 ?v OPTIONAL { ?s :p1 ?w } } }",
+    "SELECT (GROUP_CONCAT(?v) AS ?all) { STREAM :a %s { ?s :p0 ?v } }",
+    "SELECT (NOW() AS ?t) ?v { STREAM :a %s { ?s :p0 ?v } }",
+    "SELECT ?s { STREAM :a %s { ?s :p0 ?v } STREAM :b [ALL] { ?s :p1 ?x } }",
+)
+WINDOWS = ("[RANGE 2s]", "[RANGE 3s STEP 1s]", "[COUNT 3]", "[TRIPLES 4]", "[NOW]", "[FROM NOW-3s TO NOW-1s]")
+
+
+def elements(draw: random.Random, count: int, start: int) -> list[Call]:
+    """Elements of few subjects, several at some instants; later ones are a second and more behind the first."""
+    now, made = start, list[Call]()
+    for _ in range(count):
+        now += draw.choice((0, 0, 200_000, 700_000))
+        terms = [(f"<{EX}s{draw.randrange(3)}>", f"<{EX}p{draw.randrange(2)}>", draw.randrange(5)) for _ in "ab"]
+        made.append(("push", (draw.choice((A, A, B)), terms[: draw.choice((1, 2))], now)))
+    return made
+
+
+def calls(seed: int, count: int) -> list[Call]:
+    """Queries that come and go between elements."""
+    draw = random.Random(seed)
+    texts = [form % draw.choice(WINDOWS) for form in draw.sample(FORMS, 3) + draw.sample(UNDECIDED, 1)]
+    found, there = list[Call](), 0
+    for call in elements(draw, count, 1_000_000):
+        if there < 3 or draw.random() < 0.12:
+            found.append(("register", draw.choice(texts)))
+            there += 1
+        elif there > 4 and draw.random() < 0.1:
+            found.append(("unregister", draw.randrange(there)))
+            there -= 1
+        found.append(call)
+    return found
+
+
+def leaders(run: Run) -> int:
+    """The queries that take part in steps."""
+    return sum(not run.engine._queries[query].follows for query, _ in run.queries)
+
+
+@pytest.mark.parametrize("options", [{}, {"batch": 4}, {"lateness": 800_000}], ids=["one by one", "batches", "late"])
+@pytest.mark.parametrize("seed", range(5))
+def test_each_has_the_results_in_the_order_that_it_has_alone(seed: int, options: dict[str, Any]) -> None:
+    together, alone = Run(**options), Run(**options)
+    for call in calls(seed, 150):
+        together.do(call)
+        apart(lambda call=call: alone.do(call))  # type: ignore[misc]
+    for each in (together, alone):
+        each.engine.flush()
+    assert together.found == alone.found
+    assert leaders(together) < leaders(alone)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("form", FORMS[:-1])
+def test_one_takes_part_once_windows_have_turned_over(form: str, window: str) -> None:
+    run, draw = Run(), random.Random(1)
+    for number in range(3):
+        run.do(("register", form % window))
+        for call in elements(draw, 6, number * 5_000_000):
+            run.do(call)
+    assert leaders(run) > 1 or window == "[NOW]"
+    for call in elements(draw, 60, 20_000_000):
+        run.do(call)
+    assert leaders(run) == 1
+    first = run.engine._queries[run.queries[0][0]].dataflow
+    assert len(first.shared_scans.readers) == 1
+    assert all(scan in {*first._scans} for scan in first.shared_scans.readers._of_scan)
+
+
+@pytest.mark.parametrize("form", UNDECIDED)
+def test_queries_whose_order_may_depend_on_former_contents_stay_apart(form: str) -> None:
+    run, draw = Run(), random.Random(1)
+    for number in range(3):
+        run.do(("register", form % "[RANGE 2s]"))
+        for call in elements(draw, 30, number * 9_000_000):
+            run.do(call)
+    assert leaders(run) == 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_process_that_goes_on_from_a_snapshot_gives_results_the_same_numbers(seed: int, tmp_path: Path) -> None:
+    given = [call for call in calls(seed + 50, 120) if call[0] != "unregister"]
+    whole = Run()
+    for call in given:
+        apart(lambda call=call: whole.do(call))  # type: ignore[misc]
+    options: dict[str, Any] = {"checkpoint": tmp_path / "state", "durable": "off"}
+    run, least = Run(**options), 0
+    for number, call in enumerate(given):
+        if number % 37 == 20:
+            run.engine.checkpoint()
+        if number % 41 == 30:
+            least = max(least, len(run.queries) - leaders(run))
+            run.engine.close()
+            before, run = run, Run(**options)
+            for query, rows in before.queries:
+                run.again(query, rows)
+        run.do(call)
+    assert run.found == whole.found
+    assert least > 0
+    run.engine.close()
