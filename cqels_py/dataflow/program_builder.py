@@ -27,6 +27,7 @@ from cqels_py.dataflow.program_parts import (
     OperatorPart,
     Part,
     ScanPart,
+    TopPart,
     WaitPart,
 )
 from cqels_py.dataflow.scans import WindowScan
@@ -36,7 +37,7 @@ from cqels_py.event_time.windows import Measure
 from cqels_py.kernels.compiler.native_call import address_of
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.rows import distinct
-from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, matches, once, scan
+from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, matches, once, scan, top
 from cqels_py.kernels.steps import element as element_entries
 from cqels_py.kernels.steps import rows as row_entries
 from cqels_py.kernels.windows import clock
@@ -55,10 +56,10 @@ from cqels_py.operators.r2s.streams import Changes
 from cqels_py.operators.s2r.window import SlidingWindow, WaitingWindow
 
 _HAVE_ENTRIES = (
-    MultiwayJoin | SemiAntiJoin | Project | UnionAll | DistinctRows | GroupBy | GroupByKey | FactorisedGroupBy
+    MultiwayJoin | SemiAntiJoin | Project | UnionAll | DistinctRows | GroupBy | GroupByKey | FactorisedGroupBy | TopRows
 )
 _NO_TOTALS = np.empty(0, np.int64)
-_CALLED = TopRows | NumberRows | TransitiveClosure
+_CALLED = NumberRows | TransitiveClosure
 """Operators that Python calls in the middle of a program. They do nothing where their inputs do not change."""
 
 
@@ -248,6 +249,20 @@ class ProgramBuilder:
                 links = *own, *inputs, output.width, output.address
                 self.add_row(row_entries.distinct, links, np.empty(MOST_ROWS, np.int64))
                 self.parts.append(DistinctPart(node, distinct, given[0], output))
+            case TopRows() as ordering:
+                kept = self._element, top.TAKE.address(), ordering.rows.address
+                more = (
+                    *inputs,
+                    output.width,
+                    output.address,
+                    ordering.rows.index_address,
+                    self.texts,
+                    deltas.CHANGES.address(),
+                    self._shared.clock.address,
+                )
+                ordered = TopPart(node, ordering, given[0], output)
+                self.add_row(top.top, (*kept, *more), *ordered.arrays)
+                self.parts.append(ordered)
             case GroupBy() as grouping:
                 self._add_group(node, grouping, given[0], output)
             case GroupByKey() | FactorisedGroupBy() as below_join:

@@ -20,6 +20,7 @@ from cqels_py.dataflow.step_memory import SharedBlocks
 from cqels_py.event_time.clock import TickClock, Ticks
 from cqels_py.kernels.patterns import runs
 from cqels_py.kernels.primitives.state_record import ArrayTable
+from cqels_py.kernels.rows import distinct
 from cqels_py.kernels.steps import by_calls, element, groups, matches, scan
 from cqels_py.kernels.structures import ring_index
 from cqels_py.operators.r2r.aggregate import GroupBy
@@ -27,6 +28,7 @@ from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.r2r.join import LeafRows, MultiwayJoin
 from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
+from cqels_py.operators.r2r.top import TopRows
 from cqels_py.operators.s2r.arrivals import Arrivals
 from cqels_py.operators.s2r.window import SlidingWindow, WaitingWindow
 
@@ -292,6 +294,21 @@ class DistinctPart(OperatorPart):
 
     def make_room(self, time: int, triples: int) -> None:
         self._operator.index.ensure(len(self._given))
+
+
+class TopPart(OperatorPart):
+    """ORDER BY with LIMIT; `arrays`: those of its row as of kernels/steps/top.py."""
+
+    def __init__(self, node: OperatorNode, operator: TopRows, given: DeltaRecord, output: DeltaRecord) -> None:
+        super().__init__(node, output)
+        self._operator, self._given, width = operator, given, output.width
+        scratch = np.empty(distinct.ROOM_A_ROW * MOST_ROWS + distinct.ROOM, np.int64)
+        tick, sign = np.empty(MOST_ROWS, np.int32), np.empty(MOST_ROWS, np.int8)
+        moved, remaining = np.empty(width * MOST_ROWS, np.int64), np.empty((width + 1) * MOST_ROWS, np.int64)
+        self.arrays = tick, sign, moved, scratch, remaining
+
+    def make_room(self, time: int, triples: int) -> None:
+        self._operator.rows.make_room(len(self._given))
 
 
 class ExpressionPart(OperatorPart):

@@ -53,7 +53,13 @@ class OrderedRows(StateRecord):
         self._state = np.zeros(kernel.STATE_FIELDS, np.int64)
         self._state[ordered_blocks.FREE] = -1
 
-    def _make_room(self, rows: int) -> None:
+    @property
+    def index_address(self) -> int:
+        """That of its index, for kernels."""
+        return self._index.address
+
+    def make_room(self, rows: int) -> None:
+        """Make room for so many more."""
         self._index.ensure(rows)
         had = len(self._blocks)
         needed = kernel.blocks_for(int(self._state[ordered_blocks.USED]), rows)
@@ -79,7 +85,7 @@ class OrderedRows(StateRecord):
         )  # fmt: skip
         status, made = kernel.take(*given)
         if status == kernel.ROWS_FULL:
-            self._make_room(rows)
+            self.make_room(rows)
             status, made = kernel.take(*given)
         assert status == kernel.DONE, "a retracted mapping was never inserted"
         return first_rows(tick, sign, out, made)

@@ -156,10 +156,17 @@ BELOW_JOINS = {
 QUERIES |= BELOW_JOINS
 CALLED = {
     "different rows": _over("{A} {B}", "(COUNT(DISTINCT *) AS ?n)"),
-    "top": _over("{ SELECT ?k ?x { {A} } ORDER BY DESC(?x) LIMIT 3 }", "?k ?x"),
     "path": f"PREFIX : <{EX}> SELECT ?k ?l WHERE {{ STREAM :a [RANGE 5s] {{ ?k :a+ ?l }} }}",
 }
 """Plans with operators that programs call."""
+TOP = {
+    "top": _over("{ SELECT ?k ?x { {A} } ORDER BY DESC(?x) LIMIT 3 }", "?k ?x"),
+    "top from the third on": _over("{ SELECT ?k ?x { {A} } ORDER BY ?k ?x LIMIT 4 OFFSET 2 }", "?k ?x"),
+    "top of averages": _over(
+        "{ SELECT ?k (AVG(?x) AS ?m) { {A} } GROUP BY ?k ORDER BY DESC(?m) LIMIT 2 } {B}", "?k ?m ?y"
+    ),
+}
+QUERIES |= TOP
 QUERIES |= CALLED | {
     "inline rows": _over("{A} VALUES (?x ?w) { (1 2) (50 3) (51 3) (52 3) (53 4) (54 4) (55 5) }", "?k ?w"),
     "union with inline rows": _over("{ {A} } UNION { VALUES ?x { 1 2 3 } }", "?x ?k"),
@@ -374,7 +381,7 @@ def test_more_contributions_than_there_is_room_for_are_aggregated_by_calls(
 @pytest.mark.parametrize(
     "name",
     [
-        *("extremes", "distinct terms", "joined texts", "distinct", "sum of a join"),
+        *("extremes", "distinct terms", "joined texts", "distinct", "sum of a join", "top"),
         *("extremes by key", "average of one input", "extreme of one input", "all kinds", "one group of a join"),
     ],
 )

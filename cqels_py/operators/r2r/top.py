@@ -33,6 +33,11 @@ class TopRows:
         self._rows = OrderedRows(width, order, offset, limit, by)
         self._values = values
 
+    @property
+    def rows(self) -> OrderedRows:
+        """Its state."""
+        return self._rows
+
     def process(self, ticks: Ticks, inputs: Sequence[Iterable[Delta]]) -> Iterator[Delta]:
         for delta in inputs[0]:
             if len(delta):
