@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -22,7 +23,10 @@ from cqels_py.runners.statistics import Statistics
 
 _SCHEMA = pa.schema([("answer", pa.string())])
 _VALUE, _ERROR, _IS_USAGE = "value", "error", "is usage"
-_NEEDED = "Its workers need cqels_py of the version of this client, and the libraries to reach the state"
+NEEDED = (
+    "The workers' Python needs cqels_py of the version of the driver and of a client, and the libraries to reach the state: install "
+    "them there, or send an environment along (--archives, spark.archives)"
+)
 _Function: TypeAlias = Callable[..., Any]
 """Of a location and other arguments; its result can be written as JSON."""
 
@@ -111,13 +115,22 @@ def _in_a_task(session: Session, call: Callable[[], Any]) -> Any:
     try:
         rows = session.range(0, 1, 1, 1).mapInArrow(partial(_answer, call), "answer string").toArrow()
     except PySparkException as error:
-        first = str(error).strip().partition("\n")[0]
-        raise RunError(f"the cluster cannot run a task of cqels_py: {first}. {_NEEDED}") from error
+        raise RunError(f"the cluster cannot run a task of cqels_py: {cause_of(str(error))}. {NEEDED}") from error
     (told,) = rows.column("answer").to_pylist()
     found = json.loads(told)
     if (message := found.get(_ERROR)) is not None:
         raise (UsageError if found[_IS_USAGE] else RunError)(message)
     return found[_VALUE]
+
+
+def cause_of(message: str) -> str:
+    """The line of an error of Spark that says most about why Python did not start, or a task failed.
+
+    >>> cause_of("A task failed. See below.\\n  in main\\nModuleNotFoundError: No module named 'cqels_py'\\n\\tat org.x")
+    "ModuleNotFoundError: No module named 'cqels_py'"
+    """
+    told = re.findall(r"(\w*Error: [^\n)]*|Cannot run program [^\n]*)", message)
+    return told[-1].strip() if told else message.strip().partition("\n")[0].rstrip(".")
 
 
 def _answer(call: Callable[[], Any], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import socket
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,11 +23,11 @@ from cqels_py.formats.kernel_calls import calls_to_read, calls_to_write
 from cqels_py.kernels.compiler.manifest import KernelCall
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.plan.nodes import Plan
+from cqels_py.runners.spark.reaching import NEEDED, cause_of
 from cqels_py.runners.spark.session import Session
 
 _FORMATS = ("arrow", "nq", "ndjson")
 """Rows of data frames, and messages."""
-_WAY_OUT = "Their Python needs the package: install it there, or send an environment along (--archives, spark.archives)"
 _HOST, _KERNELS = "host", "kernels"
 _SCHEMA = pa.schema([(_HOST, pa.string()), (_KERNELS, pa.int32())])
 
@@ -50,16 +49,10 @@ def warm_hosts(session: Session, calls: tuple[KernelCall, ...], tasks: int) -> d
     try:
         done = rows.toArrow()
     except (PySparkException, Py4JJavaError) as error:
-        raise RunError(f"the workers cannot run tasks of cqels_py: {_cause(str(error))}. {_WAY_OUT}") from error
+        raise RunError(f"the workers cannot run tasks of cqels_py: {cause_of(str(error))}. {NEEDED}") from error
     for row in done.to_pylist():
         found[row[_HOST]] = found.get(row[_HOST], 0) + row[_KERNELS]
     return found
-
-
-def _cause(message: str) -> str:
-    """The line that says most about why Python did not start, or a task failed."""
-    told = re.findall(r"(\w*Error: [^\n)]*|Cannot run program [^\n]*)", message)
-    return told[-1].strip() if told else message.strip().partition("\n")[0]
 
 
 def compiled_here(calls: tuple[KernelCall, ...], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -19,7 +20,7 @@ from bench.suites.on_spark.standalone import found_in, process
 from cqels_py.checkpoints.locations import Location
 from cqels_py.errors import MissingExtra, RunError, UsageError
 from cqels_py.runners.spark import reaching
-from cqels_py.runners.spark.session import connected_session
+from cqels_py.runners.spark.session import Session, connected_session
 from tests.runners.spark.conftest import ROOT
 
 EX = "http://ex.org/"
@@ -165,6 +166,36 @@ def test_without_the_packages_of_the_protocol(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("cqels_py.runners.spark.session.find_spec", lambda name: None if "grpc" in name else object())
     with pytest.raises(MissingExtra, match="needs grpcio and others: pip install"), connected_session("sc://host"):
         pass
+
+
+class Bare:
+    """A session of Spark Connect whose workers lack the package."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def range(self, *_: int) -> Bare:
+        return self
+
+    def mapInArrow(self, task: object, _: str) -> Bare:
+        return self
+
+    def toArrow(self) -> None:
+        from pyspark.errors import PySparkException
+
+        raise PySparkException(
+            "An exception was thrown from the Python worker. Please see the stack trace below.\n"
+            "Traceback (most recent call last):\n  in loads\nModuleNotFoundError: No module named 'cqels_py'\n\n\tat org.apache.x"
+        )
+
+
+def test_workers_without_the_package() -> None:
+    pytest.importorskip("pyspark")
+    with pytest.raises(RunError) as found:
+        reaching.StateFolder(Location("/nowhere"), cast("Session", Bare())).noted()
+    assert "cannot run a task of cqels_py: ModuleNotFoundError: No module named 'cqels_py'. The workers" in str(
+        found.value
+    )
+    assert "--archives" in str(found.value)
 
 
 def test_errors_of_a_task_are_those_of_a_call(tmp_path: Path) -> None:
