@@ -27,6 +27,7 @@ from cqels_py.cli.demo import SCENARIOS
 from cqels_py.distribution.stages import stages_of
 from cqels_py.engine.compile import compile_query
 from cqels_py.errors import UnsupportedQuery
+from cqels_py.formats.times import time_of_text
 from cqels_py.terms.rdf import to_rdflib
 from tests.datasets import test_lsbench_queries as lsbench
 from tests.datasets import test_srbench_queries as srbench
@@ -37,6 +38,14 @@ PARTS = (1, 2, 5)
 SUITES = ("srbench", "lsbench")
 DAYS = 2
 _PIECE = 1000
+BEGINNINGS = {
+    "flights/busiest-routes": "2013-01-02T18:30:00Z",
+    "flights/gust-then-delays": "2013-01-01T20:50:00Z",
+    "flights/lasting-wind": "2013-01-02T00:00:00Z",
+    "flights/late-airlines": "2013-01-01T19:20:00Z",
+    "flights/strong-wind": "2013-01-02T01:10:00Z",
+}
+"""Where the elements of a query begin that has no results over the first ones: some hours before it has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +74,8 @@ class Case:
         if self.scenario == "lsbench":
             return lsbench.elements(self.name, lsbench.USERS)[:count], lsbench.network(lsbench.USERS)
         read = compile_query(self.text).plan.streams
-        elements = [each for each in elements_of(self.scenario, count) if str(each.stream) in read]
+        begin = time_of_text(BEGINNINGS.get(str(self), "1970-01-01"))
+        elements = [each for each in elements_of(self.scenario, count, begin) if str(each.stream) in read]
         return elements[:count], static_of(self.scenario)
 
 
@@ -77,12 +87,13 @@ def cases() -> Iterator[Case]:
 
 
 @cache
-def elements_of(name: str, count: int) -> list[Element]:
-    """The first of each stream of a scenario, together by time."""
+def elements_of(name: str, count: int, begin: int = 0) -> list[Element]:
+    """The first of each stream of a scenario from an instant on, together by time."""
     scenario = next(each for each in SCENARIOS if each.name == name)
     found: list[Element] = []
     for iri, reader in scenario.dataset().streams(DAYS).items():
-        groups = groupby(_rows(reader), key=lambda row: (row["time"], row.get("graph")))
+        rows = (row for row in _rows(reader) if row["time"] >= begin)
+        groups = groupby(rows, key=lambda row: (row["time"], row.get("graph")))
         for (when, _), group in islice(groups, count):
             triples = tuple((to_rdflib(r["subject"]), to_rdflib(r["predicate"]), to_rdflib(r["object"])) for r in group)
             found.append(Element(when, URIRef(iri), triples))
@@ -156,6 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 except AssertionError as error:
                     wrong += 1
                     told.append(f"WRONG: {error}"[:400])
+        if set(told) == {"0"}:
+            told.append("(nothing was compared)")
         how = parts_in_words(case.text, PARTS[-1])
         print(
             f"{case}: {' '.join(dict.fromkeys(told))} results; {how}; {time.process_time() - began:.1f} s", flush=True

