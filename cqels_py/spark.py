@@ -53,8 +53,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("cqels_py.spark")
 _HEAVY = "heavy values"
 _WATERMARKS = "watermarks"
-_CONSTRUCTED = "constructed by cqels_py"
-"""The scope of blank nodes of elements that queries make."""
+_FED = "streams of other queries"
 _GRAPHS = "elements of a stream"
 _FORMAT = 33
 """Raised when the form of the state changes: an older one is then refused."""
@@ -145,6 +144,9 @@ def constructed(
     static: Iterable[StaticSource] | StaticSource = (),
     static_graphs: Mapping[str, StaticSource] | None = None,
     lateness: int = 0,
+    lateness_of: Mapping[str, int] | None = None,
+    partition: str | Mapping[str, str] | None = None,
+    idle: int | None = None,
     clock: str = "events",
     clock_delay: int = 200_000,
     entailment: str | None = None,
@@ -164,12 +166,14 @@ def constructed(
     has one part, whatever the partitions. The next query's time goes on with that of this one, also where there are no results, and
     with its clock. `beside`: the other frames that the next query reads; their elements move the time of this one on, or results
     that follow from time alone would come late there (late elements are counted and logged). Their lateness is that of both
-    queries. Blank nodes of all `constructed` frames have one scope: those that pass through several queries are equal, and differ
-    from those of other frames. UsageError for a query whose results are not elements: another form than CONSTRUCT, or DSTREAM, as
-    nothing can be taken back from a stream.
+    queries. With `idle` or `partition` the next query waits for this one, and gets `idle`, too, instead of `beside`. Blank nodes of
+    all `constructed` frames have one scope: those that pass through several queries are equal, and differ from those of other
+    frames. UsageError for a query whose results are not elements: another form than CONSTRUCT, or DSTREAM, as nothing can be taken
+    back from a stream.
     """
     from cqels_py.runners.spark import pipeline
 
+    beside = tuple(beside)
     pipeline.check_beside(beside)
     options = QueryOptions(
         partitions=partitions,
@@ -177,12 +181,20 @@ def constructed(
         static=static,
         static_graphs=static_graphs,
         lateness=lateness,
+        lateness_of=lateness_of,
+        partition=partition,
+        idle=idle,
         entailment=entailment,
         on_error=on_error,
         document=document,
         contexts=contexts,
         graphs=True,
     )
+    if options.is_waiting and beside:
+        raise UsageError(
+            "where streams wait for each other (`idle`, `partition`), the next query waits for this one: leave out beside, and give "
+            "that query `idle`, too"
+        )
     run = _Run(frames, state, options, tasks, clock, clock_delay)
     job, numbers = run.prepared(query)
     return pipeline.constructed(job, numbers, run.timing(job, beside), metrics)
@@ -226,25 +238,23 @@ class _Run:
         return replace(job, tasks=tasks), numbered(frames, plan)
 
     def _with_fed(self) -> QueryOptions:
-        """The options, with the scope of blank nodes in frames of results. UsageError for options that these do not have."""
-        from cqels_py.runners.spark.pipeline import is_fed
+        """The options, with the streams that are results of queries. UsageError for options that these do not have."""
+        from cqels_py.runners.spark.pipeline import is_fed, waits
 
-        options = self.options
-        fed = {iri: _CONSTRUCTED for iri, frame in self.frames.items() if hasattr(frame, "schema") and is_fed(frame)}
+        fed = {iri: frame for iri, frame in self.frames.items() if hasattr(frame, "schema") and is_fed(frame)}
         if not fed:
-            return options
+            return self.options
         if self.clock == "wall":
             raise UsageError(
                 "the time of a query that reads the results of another one goes on with it: give clock='wall' to `constructed`"
             )
-        if options.partition is not None or options.idle is not None:
+        options = replace(self.options, fed=tuple(sorted(fed)))
+        if not options.is_waiting and len(fed) < len(self.frames) and any(map(waits, fed.values())):
             raise UsageError(
-                "streams do not wait for each other where one has the results of a query: leave out `idle` and `partition`, and "
-                "give a lateness"
+                "elements of other streams would be ahead of the results of a query whose streams wait for each other (`idle`, "
+                "`partition`): give this query `idle`, too"
             )
-        document = options.document
-        given = dict.fromkeys(self.frames, document) if isinstance(document, str) else document or {}
-        return replace(options, document={**given, **fed})
+        return options
 
     def _check(self) -> None:
         if not isinstance(self.frames, Mapping):
@@ -314,8 +324,8 @@ def files(folder: str, *, session: Session | None = None, files_a_batch: int | N
     """The files in a folder as a streaming data frame for `continuous` alone, which reads them in its own tasks, as `parquet` does.
 
     Their endings say what they are: N-Quads, N-Triples, Turtle, TriG, RDF/XML, JSON-LD, NDJSON, CSV, TSV, Parquet, Arrow or Jelly,
-    also with .gz or .zst, and with the elements that `engine.run` makes of them. A file of a store is copied to the host of its task
-    first, but for Parquet. The arguments are those of `parquet`.
+    also with .gz or .zst, and with the elements that `engine.run` makes of them. A file of a store is copied to the host of its
+    task first, but for Parquet. The arguments are those of `parquet`.
     """
     return _files(folder, session, files_a_batch, "*")
 
@@ -614,6 +624,7 @@ def _prepared(
         "document": " ".join(map(str, documents)),
         _WATERMARKS: "" if waiting is None else waiting.text(),
         _GRAPHS: "yes" if options.graphs else "",
+        **({_FED: " ".join(options.fed)} if options.fed else {}),
     }
     return _Prepared(plan, planned, about, data, dictionary, columns, template, waiting, documents, options)
 

@@ -14,6 +14,9 @@ from cqels_py.runners.spark.watermarks import IDLE, Waiting
 from cqels_py.sources.static import StaticSource
 from cqels_py.validation import by_iri
 
+_CONSTRUCTED = "constructed by cqels_py"
+"""The scope of blank nodes of elements that queries make."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOptions:
@@ -21,7 +24,7 @@ class QueryOptions:
 
     `graphs`: the results are elements of a stream (`constructed`). `solutions`: rows have the query's solutions in columns "0",
     "1" …, also of CONSTRUCT. `in_order`: elements are taken in the order in which they come (see `Job`). `by_file`: the scope of a
-    blank node's label is its file, where tasks read files.
+    blank node's label is its file, where tasks read files. `fed`: the streams with the results of other queries.
     """
 
     partitions: int
@@ -42,6 +45,7 @@ class QueryOptions:
     solutions: bool = False
     in_order: bool = False
     by_file: bool = False
+    fed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_count(self.partitions, "partitions")
@@ -53,16 +57,23 @@ class QueryOptions:
         """For each stream the scope of its blank nodes, None: its elements have their own. UsageError for an invalid name."""
         document = self.document
         if document is None or isinstance(document, str):
-            return (None if document is None else scope_of_document(document),) * len(streams)
-        names = _by_stream(document, "document", "name", streams)
+            names = {} if document is None else dict.fromkeys(streams, document)
+        else:
+            names = _by_stream(document, "document", "name", streams)
+        names |= dict.fromkeys(self.fed, _CONSTRUCTED)
         return tuple(scope_of_document(names[iri]) if iri in names else None for iri in streams)
 
     def columns_of_partitions(self, streams: tuple[str, ...]) -> tuple[str | None, ...]:
         """For each stream the column of its frame with the partitions of rows, None: it has one. UsageError for an unknown one."""
         if self.partition is None or isinstance(self.partition, str):
-            return (self.partition,) * len(streams)
+            return tuple(None if iri in self.fed else self.partition for iri in streams)
         names = _by_stream(self.partition, "partition", "column", streams)
         return tuple(names.get(iri) for iri in streams)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Do streams wait for each other?"""
+        return self.idle is not None or self.partition is not None
 
     def waiting(self, streams: tuple[str, ...]) -> Waiting | None:
         """How elements wait for each other; None: they do not. UsageError for wrong values."""
@@ -78,7 +89,11 @@ class QueryOptions:
         if idle is None and any(columns):
             idle = IDLE
         each_of = tuple(late.get(iri, self.lateness) for iri in streams)
-        return Waiting(each_of, idle, columns) if any(each_of) or idle is not None else None
+        if idle is None:
+            return Waiting(each_of, None, columns) if any(each_of) else None
+        # A query's time is behind its streams already.
+        each_of = tuple(0 if iri in self.fed else each for iri, each in zip(streams, each_of, strict=True))
+        return Waiting(each_of, idle, columns, frozenset(map(streams.index, self.fed)))
 
 
 def check_count(value: object, name: str) -> None:

@@ -41,6 +41,8 @@ _FED = "cqels_py constructed"
 """The mark of the column `element` of a frame, if a CONSTRUCT query makes its elements."""
 _EVENTS, _WALL = "events", "wall"
 """With the clock by which the time of that query goes on."""
+_WAITS = "cqels_py waits"
+"""Whether its streams wait for each other."""
 _SIGN = "sign"
 _UNTIL = "until"
 """Where other rows of such a frame have the number of an element: before its time none will come."""
@@ -91,7 +93,7 @@ def constructed(job: Job, frames: Mapping[int, Frame], timing: Timing, metrics: 
     if metrics is not None:
         rows = observing(rows, metrics)
     by_clock = timing.clock_delay is not None or any(_fed_by(frame) == _WALL for frame in frames.values())
-    mark = {_FED: _WALL if by_clock else _EVENTS}
+    mark = {_FED: _WALL if by_clock else _EVENTS, _WAITS: _is_waiting(job)}
     tells = F.col("sign") == sign_of("watermark")
     element = F.when(tells, F.lit(_UNTIL)).otherwise(F.col(ELEMENT)).alias(ELEMENT, metadata=mark)
     return rows.where(tells | (F.col("sign") == 1)).select("time", *_TERMS, element)
@@ -100,6 +102,15 @@ def constructed(job: Job, frames: Mapping[int, Frame], timing: Timing, metrics: 
 def is_fed(frame: Frame) -> bool:
     """Do the elements of a frame come from a CONSTRUCT query?"""
     return _fed_by(frame) is not None
+
+
+def waits(frame: Frame) -> bool:
+    """Do the streams of the query that it comes from wait for each other?"""
+    return bool(frame.schema[ELEMENT].metadata.get(_WAITS, False)) if ELEMENT in frame.columns else False
+
+
+def _is_waiting(job: Job) -> bool:
+    return job.waiting is not None and job.waiting.idle is not None
 
 
 def _fed_by(frame: Frame) -> str | None:
@@ -183,6 +194,11 @@ def check_frames(frames: Mapping[int, Frame], plan: Plan, partitions: Sequence[s
             )
         _check_columns(frame, inside=plan.time_predicates[stream] is not None)
         name = partitions[stream]
+        if name is not None and _is_of_files(frame):
+            raise UsageError(
+                f"files that are read in the tasks have no columns of partitions, as those of <{plan.streams[stream]}>: give "
+                "partition by stream, without this one, or read it with spark.readStream"
+            )
         if name is not None and name not in frame.columns:
             raise UsageError(
                 f"partition names the column {name!r}, which the data frame does not have; it has {_listed(frame)}"
@@ -196,6 +212,11 @@ def _listed(frame: Frame) -> str:
 def check_beside(frames: Iterable[Frame]) -> None:
     """UsageError for frames whose elements say no time."""
     for frame in frames:
+        if isinstance(frame, DataFrame) and _is_of_files(frame):
+            raise UsageError(
+                "the times of files that are read in the tasks are not known before: read them with spark.readStream for beside, or "
+                "give both queries `idle` instead of it"
+            )
         if not isinstance(frame, DataFrame) or not frame.isStreaming or "time" not in frame.columns:
             raise UsageError("beside has streaming data frames with a column time, which the next query reads, too")
 
@@ -254,8 +275,11 @@ def _rows(job: Job, frame: Frame, stream: int, lateness: int) -> Frame:
     number: Column = F.lit(stream)
     if (clock := _fed_by(frame)) is not None:
         tells = F.col(ELEMENT) == _UNTIL
-        number = F.when(tells, F.lit(stage.CLOCK if clock == _WALL else stage.TIME)).otherwise(number)
-        time = time - F.when(tells, F.lit(lateness)).otherwise(F.lit(0))
+        if _is_waiting(job):
+            number = F.when(tells, F.lit(stage.told_of(stream))).otherwise(number)
+        else:
+            number = F.when(tells, F.lit(stage.CLOCK if clock == _WALL else stage.TIME)).otherwise(number)
+            time = time - F.when(tells, F.lit(lateness)).otherwise(F.lit(0))
     more = _watermark_columns(job, None if job.waiting is None else _partition(job.waiting, frame, stream))
     return frame.select(number.alias("stream"), time.alias("time"), graph.alias("graph"), *_TERMS, *more)
 
@@ -276,7 +300,7 @@ def number_of_partition(frame: Frame, name: str) -> Column:
 
 def _watermark_columns(job: Job, partition: Column | None) -> list[Column]:
     """The columns by which streams and partitions wait for each other."""
-    if job.waiting is None or job.waiting.idle is None:
+    if not _is_waiting(job):
         return []
     # Spark writes this time into its log: a repeated micro-batch has the same.
     planned = F.unix_micros(F.current_timestamp())

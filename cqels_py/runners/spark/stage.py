@@ -47,16 +47,15 @@ _LOG = logging.getLogger("cqels_py.spark")
 class Job:
     """The description of a query for the workers: where the state is, and how triples are partitioned.
 
-    `mark` distinguishes this state from any other one that the folder may have held. `columns`: those of the results
-    that hold text. `streams`: their IRIs; `time_predicates`: by stream; `documents`: the scope of a stream's blank
-    nodes, None: that of its elements; `graphs`: are the names of its elements' graphs needed? `exchanges`: how the
-    changes of each stage but the last are partitioned for the next. `in_order`: elements are processed in order of
-    arrival, not by their times, and results include the order of their ticks: for a single reader of all streams.
-    `skip_malformed`: rows with malformed terms are left out and counted. `run`: how many times a driver has opened the
-    state, this one included. `folder`: a path or a URI; `blueprint`: packed, from which states are made. `tasks`: the most of a
-    stage, each of which evaluates several parts where there are more; None: one a part. `waiting`: how elements wait for others,
-    None: they do not. `by_file`: where tasks read files, a label denotes one node in its file, not in its element. `contexts`: those
-    that JSON-LD in files may name.
+    `mark` distinguishes this state from any other one that the folder may have held. `columns`: those of the results that hold
+    text. `streams`: their IRIs; `time_predicates`: by stream; `documents`: the scope of a stream's blank nodes, None: that of its
+    elements; `graphs`: are the names of its elements' graphs needed? `exchanges`: how the changes of each stage but the last are
+    partitioned for the next. `in_order`: elements are processed in order of arrival, not by their times, and results include the
+    order of their ticks: for a single reader of all streams. `skip_malformed`: rows with malformed terms are left out and counted.
+    `run`: how many times a driver has opened the state, this one included. `folder`: a path or a URI; `blueprint`: packed, from
+    which states are made. `tasks`: the most of a stage, each of which evaluates several parts where there are more; None: one a
+    part. `waiting`: how elements wait for others, None: they do not. `by_file`: where tasks read files, a label denotes one node in
+    its file, not in its element. `contexts`: those that JSON-LD in files may name.
     """
 
     folder: str
@@ -102,8 +101,8 @@ def route(
     scope = (batch % (1 << _BATCH_BITS) << _TASK_BITS | task % (1 << _TASK_BITS)) << _ROW_BITS
     dictionary = Dictionary(strict=True)
     skipped: list[DataError] = []
-    rows, promise, now = _without_clock(batches)
     latest: dict[tuple[int, int], int] = {}
+    rows, promise, now = _without_clock(batches, latest)
     reader = _Reader(job, dictionary, skipped, integers | of_files)
     read = []
     for part in _parts(rows, of_files):
@@ -139,12 +138,23 @@ def routed(
 CLOCK, TIME = -1, -2
 """The streams of rows that only have a time, before which no element will come: that of a clock, with which time begins; or that of
 another query or stream."""
+_TOLD = -3
 PARTITION, PLANNED = "partition", "planned"
 """Where streams wait for each other, the columns with the partition of a row, and when Spark planned the micro-batch."""
 
 
-def _without_clock(batches: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], Promise | None, int | None]:
-    """The rows of streams, the promises of the others, and when Spark planned the micro-batch."""
+def told_of(stream: int) -> int:
+    """The number of rows that say how far the query has come whose results are this stream, where others wait for it."""
+    return _TOLD - stream
+
+
+def _without_clock(
+    batches: Iterable[pa.RecordBatch], latest: dict[tuple[int, int], int]
+) -> tuple[list[pa.RecordBatch], Promise | None, int | None]:
+    """The rows of streams, the promises of the others, and when Spark planned the micro-batch.
+
+    `latest`: gets how far queries have come, by stream and partition.
+    """
     rows: list[pa.RecordBatch] = []
     told: list[Promise | None] = []
     now: int | None = None
@@ -157,7 +167,13 @@ def _without_clock(batches: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBat
                 until = pc.max(batch.filter(is_time).column("time").cast(pa.int64())).as_py()
                 told.append(Promise(int(until), stream == CLOCK))
                 batch = batch.filter(pc.invert(is_time))
-        rows.append(batch)
+        is_told = pc.less_equal(batch.column("stream"), _TOLD)
+        for stream, time in zip(
+            *(batch.filter(is_told).column(name).to_pylist() for name in ("stream", "time")), strict=True
+        ):
+            key = _TOLD - stream, 0
+            latest[key] = max(latest.get(key, time), time)
+        rows.append(batch.filter(pc.invert(is_told)))
     return rows, Promise.of_all(told), now
 
 

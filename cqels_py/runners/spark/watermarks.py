@@ -37,12 +37,14 @@ class Waiting:
 
     `idle`: streams and their partitions wait for each other, but for those that have been silent for longer than so many
     microseconds when Spark planned the micro-batch; None: the latest element of any stream moves the time of all. `columns`: by
-    stream the column of its data frame with the partition of a row, None: it has one.
+    stream the column of its data frame with the partition of a row, None: it has one. `fed`: the streams with the results of another
+    query, whose time they tell also where there are none; one is silent while that does not move.
     """
 
     lateness: tuple[int, ...]
     idle: int | None = None
     columns: tuple[str | None, ...] = ()
+    fed: frozenset[int] = frozenset()
 
     def text(self) -> str:
         """The settings on which the state depends."""
@@ -99,8 +101,10 @@ class Watermarks:
             rows = zip(each.stream.tolist(), each.partition.tolist(), each.latest.tolist(), strict=True)
             for stream, partition, latest in rows:
                 key = stream, partition
-                self._latest[key] = max(self._latest.get(key, BEFORE_ALL), latest)
-                self._heard[key] = now
+                before = self._latest.get(key, BEFORE_ALL)
+                self._latest[key] = max(before, latest)
+                if latest > before or stream not in self._waiting.fed:
+                    self._heard[key] = now
         if len(self._latest) > _MOST_PARTITIONS:
             raise RunError(
                 f"the column of partitions has more than {_MOST_PARTITIONS:,} values, and the watermark is the lowest over them: "

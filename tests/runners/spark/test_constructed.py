@@ -18,8 +18,9 @@ from cqels_py.distribution.stages import stages_of
 from cqels_py.engine.compile import compile_query
 from cqels_py.errors import UsageError
 from cqels_py.runners.spark.describe import describe
-from cqels_py.runners.spark.stage import TIME
-from cqels_py.spark import constructed, continuous, counts_in, loads, migrate, prepare
+from cqels_py.runners.spark.stage import PARTITION, PLANNED, TIME, told_of
+from cqels_py.runners.spark.watermarks import LatestTimes, Waiting, Watermarks
+from cqels_py.spark import constructed, continuous, counts_in, loads, migrate, prepare, statistics
 from tests.oracle.naive import Element
 from tests.oracle.naive_values import canonical
 from tests.runners.spark import simulation
@@ -151,6 +152,82 @@ def test_as_an_engine_with_both(first: str, second: str, parts: int) -> None:
         assert found == wanted
 
 
+def at_other_speeds(first: str, second: str, elements: Sequence[Element], parts: int, seed: int) -> tuple[Answers, int]:
+    """The results and the number of late elements, where two partitions of each stream are read at speeds that are drawn."""
+    chance = random.Random(seed)
+    left: dict[tuple[str, int], list[Element]] = {}
+    for each in elements:
+        left.setdefault((str(each.stream), chance.randrange(2)), []).append(each)
+    rows: list[dict[str, Any]] = []
+    with ExitStack() as stack:
+        folders = [stack.enter_context(simulation.scratch()) for _ in range(2)]
+        idle: dict[str, Any] = {"partitions": parts, "idle": 1_000, "partition": "p"}
+        job, plan = prepare(PREFIX + first, state=folders[0], graphs=True, **idle)
+        after, reads = prepare(PREFIX + second, state=folders[1], changelog=True, fed=(FED,), **idle)
+        one, other = Cluster(job, seed=seed, snapshots=0.5), Cluster(after, seed=seed + 1, snapshots=0.5)
+        batch = 0
+        while True:
+            pieces = {}
+            for source, mine in left.items():
+                count = chance.choice([0, 1, 3, 15]) if batch else 1
+                pieces[source], left[source] = mine[:count], mine[count:]
+            # At the end one partition of each stream goes on, and the others have been silent for long.
+            at_end, now = not any(pieces.values()) and not any(left.values()), 7
+            ends: list[dict[str, Any]] = [{"time": max(each.time for each in elements) + 1}] if at_end else []
+            now += 2_000 * at_end
+            tasks = partitioned(pieces, plan.streams, batch, ends, now)
+            made = one.run(batch, tasks)
+            number = reads.streams.index(FED)
+            told = [] if one.watermark is None else [{"stream": told_of(number), "time": one.watermark}]
+            rows_of_fed = [*graphs_of(made, number, None).to_pylist(), *told]
+            fed = in_partition(pa.RecordBatch.from_pylist(rows_of_fed, simulation.ROWS), 0, now)
+            rows += other.run(batch, [*partitioned(pieces, reads.streams, batch, ends, now), fed])
+            batch += 1
+            if at_end:
+                return simulation.counted(rows), sum(statistics(each).late for each in folders)
+
+
+def partitioned(
+    pieces: dict[tuple[str, int], list[Element]],
+    streams: Sequence[str],
+    batch: int,
+    ends: Sequence[dict[str, Any]],
+    now: int,
+) -> list[pa.RecordBatch]:
+    found = [in_partition(rows_of(piece, streams, 9 * batch + n), n, now) for (_, n), piece in pieces.items()]
+    told = [{**end, "stream": told_of(n)} for end in ends for n, iri in enumerate(streams) if iri != FED]
+    return [*found, in_partition(pa.RecordBatch.from_pylist(told, simulation.ROWS), 0, now)]
+
+
+def in_partition(rows: pa.RecordBatch, number: int, now: int) -> pa.RecordBatch:
+    """With the columns by which partitions wait for each other."""
+    return rows.append_column(PARTITION, pa.array([number] * len(rows), pa.int64())).append_column(
+        PLANNED, pa.array([now] * len(rows), pa.int64())
+    )
+
+
+@pytest.mark.parametrize(("first", "second"), [("a filter", "triples"), ("a join", "with the source")])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_queries_wait_for_each_other_and_for_partitions(first: str, second: str, parts: int) -> None:
+    for seed in range(3):
+        read = {STREAMS[0], *([STREAMS[1]] if "source" in second else [])}
+        elements = [each for each in drawn(seed + 70, 60, subjects=5) if str(each.stream) in read]
+        wanted = answers(in_an_engine(FIRST[first], SECOND[second], elements))
+        found, late = at_other_speeds(FIRST[first], SECOND[second], elements, parts, seed)
+        assert wanted
+        assert late == 0
+        last = max(each.time for each in elements)
+        assert Counter({each: n for each, n in found.items() if each[0] <= last}) == wanted
+
+
+def test_a_query_whose_time_stands_still_is_not_waited_for_any_longer() -> None:
+    waiting = Waiting((0, 0), 10, (None, None), frozenset([1]))
+    marks = Watermarks(waiting)
+    for now, own, told, wanted in ((0, 5, 3, 3), (8, 9, 3, 3), (11, 20, 3, 20), (12, 30, 25, 25)):
+        marks.move([LatestTimes.of({(0, 0): own, (1, 0): told}, now)], None, final=False)
+        assert marks.time == wanted
+
+
 def test_the_last_stage_has_one_part() -> None:
     plan = compile_query(PREFIX + FIRST["a filter"]).plan
     first, last = stages_of(plan, 3, graphs=True)
@@ -217,8 +294,11 @@ def test_two_queries_in_one_streaming_query(spark: SparkSession, tmp_path: Path)
             continuous(reading, text, state=tmp_path / "refused")
     with pytest.raises(UsageError, match="give clock='wall' to `constructed`"):
         continuous(reading, other, state=tmp_path / "refused", clock="wall")
-    with pytest.raises(UsageError, match="leave out `idle` and `partition`"):
-        continuous(reading, other, state=tmp_path / "refused", idle=9)
+    with pytest.raises(UsageError, match="leave out beside"):
+        constructed(frames, one, state=tmp_path / "refused", idle=9, beside=[frames[STREAMS[1]]])
+    waits = constructed(frames, one, state=tmp_path / "waits", idle=9)
+    with pytest.raises(UsageError, match="give this query `idle`, too"):
+        continuous({**reading, FED: waits}, other, state=tmp_path / "refused")
     with pytest.raises(UsageError, match="streaming data frames with a column time"):
         constructed(frames, one, state=tmp_path / "refused", beside=[fed.drop("time")])
     with pytest.raises(UsageError, match="as the results of a query"):

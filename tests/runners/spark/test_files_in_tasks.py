@@ -89,13 +89,18 @@ def test_paths_as_hadoop_writes_them() -> None:
 @pytest.mark.xdist_group("spark")
 def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     """Files of two streams, one a micro-batch."""
-    from cqels_py.spark import continuous, parquet
+    from cqels_py.spark import constructed, continuous, parquet
 
     elements = drawn(6, 40)
     for start in (0, 20):
         write(tmp_path, elements[start : start + 20], start)
     with pytest.raises(UsageError, match="files_a_batch is 1 or more"):
         parquet(str(tmp_path), files_a_batch=0)
+    one = parquet(str(tmp_path / "in 0"), session=spark)
+    with pytest.raises(UsageError, match="have no columns of partitions"):
+        continuous(dict.fromkeys(STREAMS, one), TEXT, state=tmp_path / "refused", partition="p")
+    with pytest.raises(UsageError, match="give both queries `idle`"):
+        constructed({STREAMS[0]: one}, TEXT, state=tmp_path / "refused", beside=[one])
     frames = {iri: parquet(str(tmp_path / f"in {n}"), session=spark, files_a_batch=1) for n, iri in enumerate(STREAMS)}
     answers = continuous(frames, TEXT, state=tmp_path / "state", changelog=True)
     rows: list[dict[str, Any]] = []
