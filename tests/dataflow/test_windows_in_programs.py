@@ -1,0 +1,69 @@
+"""Windows of all kinds in programs: drawn pairs of them, joined, negated, grouped, ordered and delivered in all ways."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+import cqels_py as cqels
+from cqels_py.dataflow.step_program import Outcome
+from tests.dataflow.test_step_program import EX, MODES, SECOND, Pushed, elements_of, of_both_streams
+from tests.support.harness import assert_engine_right
+
+WINDOWS = (
+    *("RANGE 2s", "RANGE 3s STEP 1s", "RANGE 2s STEP 2s", "FROM NOW-4s TO NOW-1s", "FROM NOW-4s TO NOW-2s STEP 1s"),
+    *("COUNT 3", "COUNT 4 STEP 2", "TRIPLES 4", "TRIPLES 5 STEP 3", "ALL", "NOW"),
+)
+BODIES = (
+    "SELECT ?k ?x ?y WHERE {{ {a} {b} FILTER(?x < ?y) }}",
+    "SELECT ?k ?x ?y WHERE {{ {a} OPTIONAL {{ {b} }} }}",
+    "SELECT ?k ?x WHERE {{ {a} MINUS {{ {b} }} }}",
+    "SELECT ?k (COUNT(*) AS ?n) WHERE {{ {a} {b} }} GROUP BY ?k",
+    "SELECT ?k ?y WHERE {{ {{ SELECT ?k ?x {{ {a} }} ORDER BY ?x LIMIT 2 }} {b} }}",
+    "ASK {{ {a} {b} }}",
+    "SELECT RSTREAM ?k ?x ?y WHERE {{ {a} {b} }}",
+)
+
+
+def drawn(seed: int) -> str:
+    """A query over two drawn windows."""
+    draw = random.Random(seed)
+    first, second = draw.choice(WINDOWS), draw.choice(WINDOWS)
+    a, b = f"STREAM :a [{first}] {{ ?k :a ?x }}", f"STREAM :b [{second}] {{ ?k :b ?y }}"
+    return f"PREFIX : <{EX}> {BODIES[seed % len(BODIES)].format(a=a, b=b)}"
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_answers_equal_the_oracles(seed: int, outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+    in_mode("program")
+    assert_engine_right(drawn(seed), elements_of(of_both_streams(50, seed, 4 * SECOND)), batches=(1,))
+    assert outcomes.count(Outcome.COMPLETE) + outcomes.count(Outcome.STOPPED) > 10
+
+
+@pytest.mark.parametrize("first", range(100, 142, 7))
+def test_steps_equal_those_by_calls(first: int, outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+    for seed in range(first, first + 7):
+        found, pushed = [], of_both_streams(60, seed, seed % 2 * 4 * SECOND)
+        for mode in MODES:
+            in_mode(mode)
+            found.append(_results_of(drawn(seed), pushed, seed))
+        assert found[0] == found[1], drawn(seed)
+    assert outcomes.count(Outcome.COMPLETE) > 50
+
+
+def _results_of(text: str, pushed: Sequence[Pushed], seed: int) -> list[Any]:
+    """All results, while time is moved, elements have no triples, or come in disorder, now and then."""
+    draw, found = random.Random(seed), list[Any]()
+    engine = cqels.Engine(lateness="1s" if seed % 3 == 0 else 0, report=lambda _: None)
+    engine.register(text).subscribe(lambda result: found.append((result.time, result.sign, dict(result.bindings))))
+    for stream, triples, time in pushed:
+        engine.push(stream, [] if draw.random() < 0.05 else triples, time=time)
+        if draw.random() < 0.04:
+            engine.advance(time + draw.choice((1, SECOND, 3 * SECOND)))
+        if draw.random() < 0.03:
+            engine.flush()
+    engine.finish()
+    return found
