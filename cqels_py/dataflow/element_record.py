@@ -45,18 +45,24 @@ class ElementRecord:
         self._to_numbers, self._to_stream, self._to_texts = view_of(numbers), view_of(self._stream), view_of(texts)
         self._to_columns = view_of(self._columns)
 
-    def put_lines(self, lines: bytes, triples: int, scope: int) -> bool:
-        """Write the terms of triples, a line each, whose blank nodes have this scope. False: there is no room for them."""
+    def put_lines(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> bool:
+        """Write an element, which begins a step: the terms of its triples, a line each, and the scope of its blank nodes.
+
+        False: there is no room for them.
+        """
         length = len(lines)
         if triples > MOST_TRIPLES or length > _MOST_BYTES:
             return False
         self._to_texts[:length], to = lines, self._to_numbers
-        to[element.LENGTH], to[element.SCOPE] = length, scope
+        self._to_stream[0], self._made = stream, None
+        to[element.LENGTH], to[element.SCOPE], to[element.TRIPLES] = length, scope, triples
+        to[_TIME], to[_LAST], to[element.THROUGH] = time, triples, self._clock.told_before(time)
+        to[element.STEP] += 1
         return True
 
     def put_ids(self, batch: ElementBatch) -> int:
-        """Write the triples of the only element of a batch. Returns how many; 0: there is no room for them."""
-        triples = len(batch.subject)
+        """Write the only element of a batch, which begins a step. Returns how many triples it has; 0: there is no room for them."""
+        triples, time = len(batch.subject), batch.time.item(0)
         if triples == 1:
             to = self._to_columns
             to[0], to[1], to[2] = batch.subject.item(0), batch.predicate.item(0), batch.object.item(0)
@@ -65,15 +71,16 @@ class ElementRecord:
             columns[0], columns[1], columns[2] = batch.subject, batch.predicate, batch.object
         else:
             return 0
-        return triples
-
-    def put(self, stream: int, time: int, triples: int) -> None:
-        """Write the rest, which begins a step."""
         self._made = None
-        self._to_stream[0], to = stream, self._to_numbers
-        to[element.TRIPLES], to[element.THROUGH] = triples, self._clock.told_before(time)
-        to[_TIME], to[_LAST] = time, triples
+        self._to_stream[0], to = batch.stream.item(0), self._to_numbers
+        to[element.TRIPLES], to[_TIME], to[_LAST], to[element.THROUGH] = (
+            triples,
+            time,
+            triples,
+            self._clock.told_before(time),
+        )
         to[element.STEP] += 1
+        return triples
 
     def take_time(self) -> bool:
         """Let the clock take in the element, as its entry has stopped. False: there are too many ticks for a program."""

@@ -392,14 +392,12 @@ def result_batch(results: DeltaRecord, changes: DeltaRecord, output: Changes) ->
     count = results.count[0]
     if not count:
         return None
-    if count == 1:
-        # It needs no tick to tell it from others.
-        sign, made = results.first_row(changes.count[0])
-        return ResultBatch(output.variables, made[0], sign, tuple([made[row] for row in results.behind_first]))
-    tick, sign, made = results.taken(count, changes.count[0])
+    tick, sign, made = results.rows(count, changes.count[0])
+    made = made.copy()
     # Taken by number: an array that is iterated raises an IndexError at its end, which takes longer than the rest.
-    columns = tuple([made[row] for row in results.behind_first])
-    return ResultBatch(output.variables, made[0], sign, columns, tick)
+    columns = tuple(map(made.__getitem__, results.behind_first))
+    # A single row needs no tick to tell it from others.
+    return ResultBatch(output.variables, made[0], sign.copy(), columns, None if count == 1 else tick.copy())
 
 
 def has_entries(root: DeltaSource) -> bool:

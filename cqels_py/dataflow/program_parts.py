@@ -66,16 +66,14 @@ class DeltaRecord:
 
     def taken(self, count: int, apart: int) -> _Rows:
         """Ticks, signs and columns (width, n) of the first n = `count` rows, copied. Columns begin so many places `apart`."""
-        tick, sign, columns = self._few.get((count, apart)) or self._first(count, apart)
+        tick, sign, columns = self.rows(count, apart)
         return tick.copy(), sign.copy(), columns.copy()
 
-    def first_row(self, apart: int) -> tuple[npt.NDArray[np.int8], Ids]:
-        """Sign and columns (width, 1) of the first row, as `taken` gives them."""
-        _, sign, columns = self._few.get((1, apart)) or self._first(1, apart)
-        return sign.copy(), columns.copy()
-
-    def _first(self, count: int, apart: int) -> _Rows:
+    def rows(self, count: int, apart: int) -> _Rows:
         """The arrays that `taken` copies."""
+        known = self._few.get((count, apart))
+        if known is not None:
+            return known
         columns = self._columns[: self.width * apart].reshape(self.width, apart)[:, :count]
         found = self._tick[:count], self._sign[:count], columns
         if apart <= _FEW_ROWS:

@@ -113,7 +113,7 @@ class SharedProgram:
         if not self._is_ready():
             self._refused = True
             return False
-        return self._element.put_lines(lines, triples, scope) and self._begin(0, stream, time, triples)
+        return self._element.put_lines(stream, time, lines, triples, scope) and self._begin(0, stream, time, triples)
 
     def take_of(self, batch: ElementBatch) -> bool:
         """As `take`, for a batch of one element, which has ids."""
@@ -132,7 +132,6 @@ class SharedProgram:
         if not shared.router.laid_out:
             shared.router.lay_out()
         self._know_terms()
-        self._element.put(stream, time, triples)
         with self._dictionary.lock:
             row = driver.run(self._front.address, first)
         if row == ENCODED:

@@ -349,6 +349,8 @@ class SharedScansPool:
 
     def __init__(self) -> None:
         self._open: dict[object, SharedScans] = {}
+        self.is_open = False
+        """Are there scans that queries can join?"""
         self._memory = StepMemory()
         self.shares = True
         """Otherwise each query gets scans of its own."""
@@ -385,12 +387,13 @@ class SharedScansPool:
             )
             if alone:
                 return made
-            self._open[key] = made
+            self._open[key], self.is_open = made, True
         return self._open[key]
 
     def close(self) -> None:
         """Elements are about to be processed: queries that are registered from now on see others."""
         self._open.clear()
+        self.is_open = False
 
 
 _NOTHING, _NONE = empty_elements(), np.empty(0, np.int64)

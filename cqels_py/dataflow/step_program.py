@@ -93,7 +93,7 @@ class StepProgram:
         if not self._is_ready():
             self._refused = True
             return Outcome.REFUSED
-        if not self._element.put_lines(lines, triples, scope):
+        if not self._element.put_lines(stream, time, lines, triples, scope):
             return Outcome.REFUSED
         return self._run(0, stream, time, triples)
 
@@ -111,7 +111,12 @@ class StepProgram:
         if self._rest:
             self._rest -= 1
             return False
-        return not self._compiled.next_is_measured()
+        compiled = self._compiled
+        compiled.left -= 1
+        if compiled.left:
+            return True
+        compiled.measure_next()
+        return False
 
     def _run(self, first: int, stream: int, time: int, triples: int) -> Outcome:
         """Run the rows from `first` on."""
@@ -120,7 +125,6 @@ class StepProgram:
             shared.router.lay_out()
         if dictionary.texts is not self._known:
             self._replace_terms()
-        self._element.put(stream, time, triples)
         with dictionary.lock:
             row = driver.run(self._address, first)
         if row == ENCODED:

@@ -161,13 +161,18 @@ class CompiledSteps:
 
     def __init__(self, timer: StepTimer) -> None:
         self._timer = timer
-        self._left = self._stands_for = FIRST_COMPILED
+        self.left = self._stands_for = FIRST_COMPILED
+        """So many steps until `measure_next`, which those who take steps count down."""
+
+    def measure_next(self) -> None:
+        """The next step is taken by calls."""
+        self._timer.measure_next(self._stands_for)
+        self.left = self._stands_for = COMPILED_ONE_IN
 
     def next_is_measured(self) -> bool:
         """Is the next step to be taken by calls?"""
-        self._left -= 1
-        if self._left:
+        self.left -= 1
+        if self.left:
             return False
-        self._timer.measure_next(self._stands_for)
-        self._left = self._stands_for = COMPILED_ONE_IN
+        self.measure_next()
         return True

@@ -88,7 +88,8 @@ class Delivery:
 
     def deliver(self, batch: ResultBatch) -> None:
         """Collect results of the current step, and number them."""
-        self._leave()
+        if self._among is not None:
+            self._leave()
         batch.number = self._added + 1
         self._batches.append(batch)
         self._added = added = self._added + len(batch.time)
@@ -193,7 +194,7 @@ class Delivery:
 
     def is_behind(self) -> bool:
         """Are so many results undelivered that a thread which makes more must wait for the delivering thread?"""
-        added, delivered = self._counts()
+        added, delivered = (self._added, self._delivered) if self._among is None else self._counts()
         return added - delivered > MOST_BEHIND
 
     def add_subscriber(self, subscriber: Subscriber, sink: Sink | None) -> None:

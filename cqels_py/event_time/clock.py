@@ -375,7 +375,7 @@ class TickClock(StateRecord):
 
     def told_before(self, time: int) -> int:
         """The instant through whose end all is told where the next element has this time."""
-        return max(time - 1, self._through)
+        return time - 1 if time > self._through else self._through
 
     def took_in(self, time: int) -> None:
         """`kernels.windows.clock.step` has taken in an element by this record."""

@@ -22,27 +22,28 @@ class Watermark:
     behind `frontier`, if there is one: before it all elements are there.
     """
 
-    STATE = ("_greatest",)
+    STATE = ("greatest",)
 
     def __init__(self, lateness: int, clock: Clock | None = None) -> None:
         self._lateness = lateness
         self.clock = clock
-        self._greatest = _BEFORE_ALL
+        self.greatest = _BEFORE_ALL
+        """The greatest time seen, or promised."""
         self.frontier: int | None = None
 
     @property
     def time(self) -> int:
         """No element before this instant will be accepted any more."""
-        return self._greatest - self._lateness
+        return self.greatest - self._lateness
 
     @property
     def has_begun(self) -> bool:
         """Has there been an element, or a promise?"""
-        return self._greatest > _BEFORE_ALL
+        return self.greatest > _BEFORE_ALL
 
     def is_complete_at(self, time: int) -> bool:
         """Is an element of this time complete at once, as none before it is later?"""
-        if self._lateness or time < self._greatest:
+        if self._lateness or time < self.greatest:
             return False
         if self.frontier is None and self.clock is None:
             return True
@@ -51,7 +52,7 @@ class Watermark:
 
     def move_to(self, time: int) -> None:
         """Move to the time of an element that is complete at once."""
-        self._greatest = time
+        self.greatest = time
 
     def admit(self, time: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
         """Which of the arriving elements (n times) are not late; None: all of them. Moves the watermark."""
@@ -63,16 +64,16 @@ class Watermark:
         if len(time) == 1:
             # On a live stream elements come one by one.
             instant = time.item(0)
-            if instant >= self._greatest:
-                self._greatest = instant
+            if instant >= self.greatest:
+                self.greatest = instant
                 return None
-            return _LATE if instant < self._greatest - self._lateness else None
+            return _LATE if instant < self.greatest - self._lateness else None
         return self._admit(time, time)
 
     def _admit(self, time: npt.NDArray[np.int64], moving: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
         """`admit`, where elements (n times) move the watermark to other times (n)."""
-        greatest = np.maximum.accumulate(np.concatenate([[self._greatest], moving]))
-        self._greatest = int(greatest[-1])
+        greatest = np.maximum.accumulate(np.concatenate([[self.greatest], moving]))
+        self.greatest = int(greatest[-1])
         admitted: npt.NDArray[np.bool_] = time >= greatest[:-1] - self._lateness
         return None if admitted.all() else admitted
 
@@ -85,4 +86,4 @@ class Watermark:
 
     def advance(self, time: int) -> None:
         """Advance to `time`: the caller promises that no element before it will come."""
-        self._greatest = max(self._greatest, time + self._lateness)
+        self.greatest = max(self.greatest, time + self._lateness)

@@ -338,8 +338,12 @@ class QueriesOnScans:
         try:
             outcome = program.step(stream, time, lines, triples, scope)
             if outcome is Outcome.COMPLETE:
-                results = program.results()
-                return 0 if results is None else alone.deliver(results)
+                if (results := program.results()) is None:
+                    return 0
+                count = len(results.time)
+                alone.dataflow.results.rows_out += count
+                alone._receiver.deliver(results)
+                return count
             return self._results_of(program, outcome)
         except MemoryError as error:
             return self._lost(error)

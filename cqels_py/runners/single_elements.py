@@ -54,18 +54,25 @@ class SingleElements:
     def take(self, time: int, lines: bytes, triples: int, scope: int) -> bool:
         """Take in an element without a graph. `lines`: the terms of so many triples as of `formats.triples.term_lines`.
 
-        False: nothing has happened; it is late, waits, or has to be encoded and pushed.
+        False: nothing has happened; it is late, waits, or has to be encoded and pushed. Each further call would be a noticeable part
+        of the time of a push: so the counts are written here.
         """
-        if self._early or not self._watermark.is_complete_at(time):
+        watermark, counters = self._watermark, self._counters
+        if self._early or not watermark.is_complete_at(time):
             return False
         if self._guard is not None and not self._guard.moves_to(self._stream, time):
             return False
         results = self._queries.push_one(self._number, time, lines, triples, scope)
         if results is None:
             return False
-        self._pool.close()
-        self._watermark.move_to(time)
-        self._counters.count_one(time, triples, results)
+        if self._pool.is_open:
+            self._pool.close()
+        watermark.greatest = time
+        counters.elements += 1
+        counters.triples += triples
+        counters.results += results
+        if counters.event_time is None or time > counters.event_time:
+            counters.event_time = time
         self._left -= 1
         if not self._left:
             self._left = _BETWEEN_LOOKS

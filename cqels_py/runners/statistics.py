@@ -80,14 +80,6 @@ class Counters:
         if self.event_time is None or time > self.event_time:
             self.event_time = time
 
-    def count_one(self, time: int, triples: int, results: int) -> None:
-        """An element of this time, with so many triples, has been taken in, and has had so many results."""
-        self.elements += 1
-        self.triples += triples
-        self.results += results
-        if self.event_time is None or time > self.event_time:
-            self.event_time = time
-
     def add_no_numbers(self, count: int) -> None:
         """Count values that are no numbers."""
         self.no_numbers += count
