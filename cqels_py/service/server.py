@@ -87,12 +87,18 @@ class Gate:
 class Server(uvicorn.Server):
     """Reads the folder while it answers already, and ends in order: subscribers first, then requests, then the state is saved.
 
-    `prepare` is called with the service when it is there.
+    `prepare` is called with the service when it is there, `settle` at last, before requests are answered.
     """
 
-    def __init__(self, serving: Serving, prepare: Callable[[Service], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        serving: Serving,
+        prepare: Callable[[Service], None] = lambda _: None,
+        settle: Callable[[], None] = lambda: None,
+    ) -> None:
         self._serving = serving
         self._prepare = prepare
+        self._settle = settle
         self._pages = AsyncExitStack()
         self._gate = Gate()
         self.requests: Requests | None = None
@@ -157,6 +163,7 @@ class Server(uvicorn.Server):
             app: ASGIApp = application(self.requests)
             if self._serving.dashboard:
                 app = asyncio.run_coroutine_threadsafe(self._with_pages(app, service), loop).result()
+            self._settle()
             self._gate.app = app
             self.ready.set()
         except BaseException as error:
@@ -187,7 +194,7 @@ def settle() -> None:
 
 def serve(serving: Serving, prepare: Callable[[Service], None], tell: Callable[[str], None]) -> None:
     """Serve until a signal; `tell` gets the address. Raises why the folder cannot be used; UsageError for a port that is taken."""
-    server = Server(serving, prepare)
+    server = Server(serving, prepare, settle)
     # Otherwise a thread that has something to send waits for 5 ms while another one computes.
     sys.setswitchinterval(_SWITCH)
     threading.Thread(target=_tell_when_ready, args=(server, tell), daemon=True).start()
@@ -202,5 +209,4 @@ def serve(serving: Serving, prepare: Callable[[Service], None], tell: Callable[[
 def _tell_when_ready(server: Server, tell: Callable[[str], None]) -> None:
     server.ready.wait()
     if server.failure is None:
-        settle()
         tell(server.address)
