@@ -315,3 +315,24 @@ def test_two_queries_in_one_streaming_query(spark: SparkSession, tmp_path: Path)
     told = [counts for each in progress if (counts := counts_in(each, "fed")) is not None]
     assert told[-1].watermark == max(each.time for each in ELEMENTS[:40])
     assert sum(each.results for each in told) > 0
+
+
+@pytest.mark.xdist_group("spark")
+def test_the_next_query_waits_in_a_streaming_query(spark: SparkSession, tmp_path: Path) -> None:
+    setting = Setting(spark, tmp_path)
+    frames, hour = setting.frames(), 3_600_000_000
+    one, other = PREFIX + FIRST["a join"], PREFIX + SECOND["with the source"]
+    fed = constructed(frames, one, state=tmp_path / "fed", metrics="fed", idle=hour)
+    reading = {FED: fed, STREAMS[1]: frames[STREAMS[1]]}
+    setting.arrive(ELEMENTS[:40])
+    progress = setting.run(continuous(reading, other, state=setting.state, changelog=True, idle=hour))
+    first, second = ([counts for each in progress if (counts := counts_in(each, name))] for name in ("fed", "cqels"))
+    assert first[-1].watermark == second[-1].watermark
+    assert sum(each.late for each in (*first, *second)) == 0
+    missing = answers(in_an_engine(FIRST["a join"], SECOND["with the source"], ELEMENTS[:40]))
+    found = setting.results()
+    assert found
+    assert not found - missing
+    missing.subtract(found)
+    # What is not before the watermark waits.
+    assert all(time >= (second[-1].watermark or 0) for (time, _, _), count in missing.items() if count)
