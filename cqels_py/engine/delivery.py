@@ -71,7 +71,7 @@ class Delivery:
         self._batches: deque[ResultBatch] = deque()
         # `_added` is written by the thread in a step alone, `_delivered` by the delivering thread alone.
         self._added = self._delivered = 0
-        # The sink, if it is the only subscriber and gets results with those of equal queries.
+        # The first subscriber, if it is a sink that gets results with those of equal queries as long as it is the only one.
         self._equal: EqualSink | None = None
         # The delivery with which its results are delivered that have not been; its own `_batches` are later ones.
         self._with: Delivery | None = None
@@ -124,7 +124,7 @@ class Delivery:
         Returns the number of the first; 0 if they have to be collected here.
         """
         self._leave()
-        if self._equal is None or self.closed or self.failures:
+        if not self._takes_equal:
             return 0
         if self._added != self._delivered and (self._batches or self._with is not other):
             # Those before them are elsewhere.
@@ -149,8 +149,12 @@ class Delivery:
     @property
     def _has_all(self) -> bool:
         """Has its only sink, which can get results with those of equal queries, all of them?"""
-        usable = self._equal is not None and not self.closed and not self.failures and self._among is None
-        return usable and self._added == self._delivered
+        return self._takes_equal and self._among is None and self._added == self._delivered
+
+    @property
+    def _takes_equal(self) -> bool:
+        """Can its only sink get results with those of equal queries?"""
+        return self._equal is not None and len(self.subscribers) == 1 and not self.closed and not self.failures
 
     def _leave(self) -> None:
         """Get results in one call with others no longer."""
@@ -203,8 +207,9 @@ class Delivery:
         self.subscribers = (*self.subscribers, subscriber)
         if sink is not None:
             self._sinks = (*self._sinks, sink)
-        only = len(self.subscribers) == 1 and isinstance(sink, EqualSink)
-        self._equal = sink if only and isinstance(sink, EqualSink) else None
+        if len(self.subscribers) == 1 and isinstance(sink, EqualSink):
+            # It stays so when others come: results that are under way to it are not theirs.
+            self._equal = sink
 
     def settle(self) -> bool:
         """Have the sinks all results? Those that get on are waited for; results wait for one that fails, see `BackloggedSink`."""

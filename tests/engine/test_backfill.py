@@ -98,6 +98,43 @@ def test_results_are_those_of_a_query_that_was_there(tmp_path: Path, seed: int, 
     assert found
 
 
+DECIDED_BY_CONTENTS = (
+    QUERIES[0],
+    "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 9us] { ?s :p ?o } }",
+    QUERIES[2],
+    "SELECT ?s ?o ?q { STREAM :a [RANGE 9us] { ?s :p ?o } STREAM :b [RANGE 5us] { ?s :p ?q } }",
+    "SELECT ?s { { STREAM :a [RANGE 6us] { ?s :p ?o } } UNION { STREAM :b [COUNT 3] { ?s :p ?o } } }",
+    "SELECT ?s { STREAM :a [RANGE 6us STEP 3us] { ?s :p ?o } }",
+)
+"""Queries that are evaluated as one, however they were registered, once their windows have turned over."""
+
+
+@pytest.mark.parametrize("lateness", [0, 3])
+@pytest.mark.parametrize("text", DECIDED_BY_CONTENTS)
+@pytest.mark.parametrize("seed", range(2))
+def test_equal_queries_that_come_one_after_the_other(tmp_path: Path, seed: int, text: str, lateness: int) -> None:
+    """With and without history: each has the results, in their order, that it has without the others."""
+    streams = tuple(stream for stream in (A, B) if f":{stream[-1]} " in text)
+    elements = sorted((each for each in drawn(seed, 150) if each[0] in streams), key=lambda each: (each[1], each[0]))
+    begins = [0, *sorted(random.Random(seed).sample(range(5, len(elements) - 5), 3))]
+    other = f"SELECT ?z {{ {' '.join(f'STREAM :{stream[-1]} [NOW] {{ ?z :nothing ?y }}' for stream in streams)} }}"
+
+    def results(*registered: int) -> list[list[tuple[int, int, str]]]:
+        engine = Engine(lateness=lateness, report=lambda _: None)
+        register(engine, other)
+        queries = []
+        for at, element in enumerate(elements):
+            for number in registered:
+                if begins[number] == at:
+                    before = {"backfill": history(tmp_path, streams, elements[:at])} if number % 2 else {}
+                    queries.append(register(engine, text, **before))
+            push(engine, element)
+        engine.finish()
+        return [rows(query) for query in queries]
+
+    assert results(0, 1, 2, 3) == [results(number)[0] for number in range(4)]
+
+
 @pytest.mark.parametrize("text", QUERIES)
 def test_history_that_goes_beyond_the_present_is_cut(tmp_path: Path, text: str) -> None:
     elements = sorted(drawn(5, 100), key=lambda each: (each[1], each[0]))
