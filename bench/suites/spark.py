@@ -3,14 +3,14 @@ variables?
 
     python -m bench.suites.spark [--quick] [--rounds N] [--output FOLDER]
 
-from the repository's root, with `pip install -e .[bench,spark]`. One query, the mean of each of 10,000 sensors over the
-last million readings, processes micro-batches of 10,000, 100,000 and 1,000,000 rows from Parquet files: in a Structured
-Streaming job on one core (one partition) and on two (two partitions), by tasks that do nothing with the same files,
-bytes and rows of results, and in the local runner. Further tables show the cost of a micro-batch whose state has to be
-read back, and how often triples are copied between partitions when three patterns share no variable, by the planner's
-formula and counted in runs; how often a standalone cluster of two workers reads states back, with both executors on one
-host and on two; and the cost of a star in 16 parts. `--quick` tests that everything runs; its
-figures are meaningless.
+from the repository's root, with `pip install -e .[bench,spark]`. One query, the mean of each of 10,000 sensors over the last
+million readings, processes micro-batches of 10,000, 100,000 and 1,000,000 rows from Parquet files: in a Structured Streaming job on
+one core (one partition) and on two (two partitions), by tasks that do nothing with the same files, bytes and rows of results, and
+in the local runner; and on two cores with files that the tasks read and net changes. Further tables show the cost of a micro-batch
+whose state has to be read back, and how often triples are copied between partitions when three patterns share no variable, by the
+planner's formula and counted in runs; how often a standalone cluster of two workers reads states back, with both executors on one
+host and on two; the cost of a star in 16 parts; and the CPU time of the package's part of the tasks. `--quick` tests that
+everything runs; its figures are meaningless.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ import pyarrow as pa
 from rich.console import Console
 
 from bench.suites import scale_out
-from bench.suites.on_spark import placing, rebuilding, replication, taking
-from bench.suites.on_spark.figures import IDLE, LOCAL, Case, Figures
+from bench.suites.on_spark import placing, rebuilding, replication, taking, tasks
+from bench.suites.on_spark.figures import IDLE, LOCAL, NET, Case, Figures
 from bench.suites.on_spark.floor import Idle, bytes_of_row
 from bench.suites.on_spark.picture import draw
 from bench.suites.on_spark.readings import Course, query, write
@@ -72,7 +72,7 @@ def measure(scale: Scale, rounds: int, tell: Tell, sessions: Sessions = taking.s
     course = scale.course
     text = query(course.fill)
     on_cores = {f"spark, {cores} core{'s' * (cores > 1)}": cores for cores in CORES}
-    cases = {(size, name): Case(size, name) for size in course.measured for name in (*on_cores, IDLE, LOCAL)}
+    cases = {(size, name): Case(size, name) for size in course.measured for name in (*on_cores, NET, IDLE, LOCAL)}
     read_back = dict.fromkeys(on_cores, 0.0)
     results = set()
     with tempfile.TemporaryDirectory(prefix="cqels-bench-") as scratch:
@@ -92,6 +92,10 @@ def measure(scale: Scale, rounds: int, tell: Tell, sessions: Sessions = taking.s
                         cores, bytes_of_row(text, cores), taken.results / sum(size for size, _ in course.sizes())
                     )
                     _add(cases, IDLE, course, taking.idly(session, Path(scratch) / "readings", idle).seconds)
+                    net = taking.on_spark(session, Path(scratch) / "readings", text, cores, net=True)
+                    _add(cases, NET, course, net.seconds)
+                    # Each result is an addition, and at most as many are taken back.
+                    assert 0 < net.results <= 2 * taken.results, f"{net.results} net changes of {taken.results} results"
             taken = taking.locally(batches, text)
             _add(cases, LOCAL, course, taken.seconds)
             results.add(taken.results)
@@ -108,7 +112,8 @@ def measure(scale: Scale, rounds: int, tell: Tell, sessions: Sessions = taking.s
         placed = [placing.measure(scale.partitions, scale.micro_batches, hosts) for hosts in (1, 2)]
     tell("more parts")
     costs = scale_out.measure(scale.star, rounds)
-    return Figures(list(cases.values()), read_back, rebuilt, paper, counted, placed, costs)
+    tell("CPU time of tasks")
+    return Figures(list(cases.values()), read_back, rebuilt, paper, counted, placed, costs, tasks.measure(course))
 
 
 def _add(cases: dict[tuple[int, str], Case], name: str, course: Course, seconds: Sequence[float]) -> None:

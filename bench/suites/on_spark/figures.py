@@ -14,10 +14,14 @@ from bench.report import short
 from bench.suites.on_spark.placing import Placed
 from bench.suites.on_spark.rebuilding import Rebuilding
 from bench.suites.on_spark.replication import Copies
+from bench.suites.on_spark.tasks import TaskCost
+from bench.suites.on_spark.tasks import table_of as table_of_tasks
 from bench.suites.scale_out import Cost, table_of
 
 LOCAL = "local runner"
 IDLE = "idle tasks on Spark"
+NET = "spark, 2 cores, files in tasks, net"
+"""The query with `net=True`, whose files are read in the tasks."""
 
 
 @dataclass(slots=True)
@@ -47,7 +51,7 @@ class Case:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """`rebuilt`: by competitor, the fraction of tasks that had to read the state back; `placed`: that on clusters; `costs`: of more
-    parts."""
+    parts; `tasks`: of the package's part of tasks."""
 
     cases: list[Case]
     rebuilt: dict[str, float]
@@ -56,6 +60,7 @@ class Figures:
     counted: list[Copies]
     placed: list[Placed] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
+    tasks: list[TaskCost] = field(default_factory=list)
 
     def case(self, rows: int, competitor: str) -> Case:
         return next(case for case in self.cases if (case.rows, case.competitor) == (rows, competitor))
@@ -89,6 +94,7 @@ class Figures:
             "replication": copies,
             "cluster": list(map(asdict, self.placed)),
             "parts": list(map(asdict, self.costs)),
+            "tasks": list(map(asdict, self.tasks)),
         }
 
     def tables(self) -> Iterator[Table]:
@@ -99,6 +105,8 @@ class Figures:
             yield self._placed()
         if self.costs:
             yield table_of(self.costs)
+        if self.tasks:
+            yield table_of_tasks(self.tasks)
 
     def _placed(self) -> Table:
         made = Table("executors", title="A standalone cluster of two workers", title_justify="left")

@@ -18,7 +18,7 @@ from bench.suites.on_spark.readings import COLUMNS, PIECES, STREAM
 from cqels_py.batches.results import ResultBatch
 from cqels_py.runners.spark.folder import PartLoad
 from cqels_py.runners.spark.rows import solution_rows
-from cqels_py.spark import continuous, loads, session, statistics
+from cqels_py.spark import continuous, loads, parquet, session, statistics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,16 +48,19 @@ def spark_session(cores: int) -> Iterator[Session]:
         found.stop()
 
 
-def on_spark(spark: Session, folder: Path, query: str, parts: int) -> Taken:
+def on_spark(spark: Session, folder: Path, query: str, parts: int, *, net: bool = False) -> Taken:
     """A Structured Streaming job over the folder's files: a micro-batch from its trigger until it is committed.
 
-    Its results are made and discarded.
+    Its results are made and discarded. `net`: of changes the net ones, from files that the tasks read.
     """
     with tempfile.TemporaryDirectory(prefix="cqels-bench-") as scratch:
-        frame = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", PIECES).parquet(str(folder))
-        answers = continuous({STREAM: frame}, query, state=Path(scratch) / "state", partitions=parts)
-        seconds = _seconds(spark, answers, Path(scratch))
+        if net:
+            frame = parquet(str(folder), session=spark, files_a_batch=PIECES)
+        else:
+            frame = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", PIECES).parquet(str(folder))
         state = Path(scratch) / "state"
+        answers = continuous({STREAM: frame}, query, state=state, partitions=parts, changelog=net, net=net)
+        seconds = _seconds(spark, answers, Path(scratch))
         return Taken(seconds, statistics(state).results, loads(state)[0])
 
 

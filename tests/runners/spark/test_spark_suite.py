@@ -38,11 +38,15 @@ def test_partitions_get_as_many_copies_as_the_formula_says(shape: str, parts: in
 def test_everything_is_measured(spark: SparkSession, tmp_path: Path) -> None:
     figures = suite.measure(SMALL, 1, lambda what: None, lambda cores: nullcontext(spark))
     plain = figures.as_plain()
-    assert [len(case["seconds"]) for case in plain["cases"]] == [2, 2, 2, 2]
+    assert [len(case["seconds"]) for case in plain["cases"]] == [2] * 5
     assert figures.ratio(figures.case(50, "local runner")) == 1
     assert [each["counted"] for each in plain["replication"]["counted"]] == pytest.approx([4 / 3, 4 / 3, 1])
-    assert [table.row_count for table in figures.tables()] == [5, 2, 3, 5]
+    assert [table.row_count for table in figures.tables()] == [6, 2, 3, 5, 2]
     assert figures.case(50, "idle tasks on Spark").median > 0
+    every, net = figures.tasks
+    # A reading changes the means of two sensors at most: its own, and that of the one which leaves the window.
+    assert 0 < every.results <= 2
+    assert 0 < net.results <= 4
     pytest.importorskip("matplotlib")
     from bench.suites.on_spark.picture import draw
 
