@@ -14,7 +14,7 @@ import pytest
 
 import cqels_py
 from cqels_py.batches.results import ResultBatch
-from cqels_py.dataflow import Dataflow, builder
+from cqels_py.dataflow import Dataflow, builder, step_program
 from cqels_py.dataflow.delta_sources import OperatorNode
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.scans import Partition, PartitionedScan, Scan, WindowScan
@@ -264,8 +264,9 @@ def test_common_work_is_done_once() -> None:
         assert all(count_constants(call.args[6]) == 5 for call in matched.call_args_list)
 
 
-def test_a_window_that_many_read_changes_once_a_step() -> None:
+def test_a_window_that_many_read_changes_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one in which nothing comes or goes."""
+    monkeypatch.setenv(step_program.CALLS, "calls")
     pattern = f"STREAM <{STREAM}> [COUNT 9] {{ ?s :p0 ?v . ?s :p1 ?w }}"
     with patch.object(SlidingWindow, "advance", autospec=True, side_effect=SlidingWindow.advance) as moved:
         engine = cqels_py.Engine()
@@ -300,8 +301,9 @@ def test_common_sub_plans_have_one_state() -> None:
     assert len(operators) == 4
 
 
-def test_queries_to_which_nothing_happens_take_part_in_no_step() -> None:
+def test_queries_to_which_nothing_happens_take_part_in_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only those of the predicate that came, and of the predicate whose mapping leaves."""
+    monkeypatch.setenv(step_program.CALLS, "calls")
     engine = cqels_py.Engine()
     got: list[list[Any]] = [[] for _ in range(40)]
     for i, results in enumerate(got):

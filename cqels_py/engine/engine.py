@@ -1145,7 +1145,8 @@ class Engine:
         lines, texts = b"\n".join(pushed.texts), len(pushed.texts)
         if joined_lines(lines, texts) is None or not self._process_one(pushed.stream, pushed.time, lines, texts // 3):
             return False
-        self._pushed.clear()
+        # A subscriber in another thread may have pushed further ones meanwhile.
+        del self._pushed[0]
         self._take_the_short_way(pushed.iri, pushed.stream)
         return True
 

@@ -62,7 +62,8 @@ def test_results_keep_their_terms_when_the_dictionary_releases_them(monkeypatch:
     for at in range(500):
         engine.push(f"{EX}a", [(f"<{EX}k{at % 200}>", f"<{EX}p>", f'"text {at}"')], time=BEGIN + at)
         sizes.append(len(engine.dictionary))
-    assert max(sizes) < 300, "terms have been released"
+    # 700 come in all; after 64 elements at most they are looked through.
+    assert max(sizes) < 400, "terms have been released"
     assert [(str(each.bindings["k"]), str(each.bindings["x"])) for each in found] == [
         (f"{EX}k{at % 200}", f"text {at}") for at in range(500)
     ]

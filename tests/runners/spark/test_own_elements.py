@@ -149,4 +149,4 @@ def test_bytes_of_elements() -> None:
         each = replace(job, routing=replace(job.routing, own_elements=own))
         made = list(stage.route(each, [rows], 0, 0))
         sizes.append(sum(len(data) for batch in made for data in batch.column("data").to_pylist()))
-    assert sizes[0] < sizes[1] / 2
+    assert sizes[0] < 0.9 * sizes[1]
