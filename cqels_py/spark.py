@@ -323,7 +323,7 @@ def parquet(folder: str, *, session: Session | None = None, files_a_batch: int |
 def files(folder: str, *, session: Session | None = None, files_a_batch: int | None = None) -> Frame:
     """The files in a folder as a streaming data frame for `continuous` alone, which reads them in its own tasks, as `parquet` does.
 
-    Their endings say what they are: N-Quads, N-Triples, Turtle, TriG, RDF/XML, JSON-LD, NDJSON, CSV, TSV, Parquet, Arrow or Jelly,
+    Their endings name their formats: N-Quads, N-Triples, Turtle, TriG, RDF/XML, JSON-LD, NDJSON, CSV, TSV, Parquet, Arrow or Jelly,
     also with .gz or .zst, and with the elements that `engine.run` makes of them. A file of a store is copied to the host of its
     task first, but for Parquet. The arguments are those of `parquet`.
     """

@@ -123,7 +123,7 @@ def run(cluster: Cluster, folder: Path, every: float, draw: random.Random, tell:
 
 
 def reason(log: str) -> str:
-    """Why a driver has ended, by what it has written: the lines that name errors, each once, the last ones of them.
+    """Why a driver has ended, by its log: the lines that name errors, each once, the last ones of them.
 
     >>> reason("Traceback\\n  in main\\njava.io.IOException: no space\\nRunError: too late\\njava.io.IOException: no space\\n")
     'java.io.IOException: no space | RunError: too late'

@@ -77,8 +77,8 @@ def is_connected(source: StreamSource) -> bool:
     return SOURCES.is_url(source) if isinstance(source, str) else isinstance(source, Connector)
 
 
-def open_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
-    """The elements of a file, or of standard input."""
+def open_file(location: str, opening: Opening, scope: int | None = None) -> Iterator[ElementBatch]:
+    """The elements of a file, or of standard input. `scope`: that of its blank nodes, a new one without it."""
     return open_source(
         location,
         dictionary=opening.dictionary,
@@ -92,6 +92,7 @@ def open_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
         on_questionable_time=opening.on_questionable_time,
         wait=opening.wait,
         on_split=opening.on_split,
+        scope=scope,
     )
 
 

@@ -17,7 +17,7 @@ time."""
 
 class NetChanges:
     """Collects the changes of one query in order, and keeps those that are left when equal additions and removals cancel each
-    other, with their own times. Its size follows that of what is left.
+    other, with their own times. Its size follows the number of those.
 
     `piece`: so many changes at a time, at least, meet those that are left of the changes before.
 
