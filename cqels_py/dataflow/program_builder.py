@@ -384,7 +384,7 @@ def replace_terms(encode: ArrayTable, terms: Dictionary) -> None:
         (element_entries.META, terms.meta),
     )
     for number, array in arrays:
-        encode.replace(number, array)
+        encode.replace(number, array, still_read=True)
 
 
 def result_batch(results: DeltaRecord, changes: DeltaRecord, output: Changes) -> ResultBatch | None:

@@ -54,6 +54,7 @@ def test_each_piece_is_told_once(seed: int, tmp_path: Path, monkeypatch: pytest.
         try:
             engine.register(QUERY, name="q").subscribe(lambda _: None)
             _feed_all(engine, [])
+            engine.close()
         except Crash:
             _crashed(engine)
             raise
@@ -73,7 +74,6 @@ def test_each_piece_is_told_once(seed: int, tmp_path: Path, monkeypatch: pytest.
     assert engine.statistics.elements == whole.statistics.elements == len(messages) - wrong
     assert engine.statistics.malformed == whole.statistics.malformed == wrong
     assert told(tmp_path / "c.rejects") == told(tmp_path / "whole.rejects")
-    engine.close()
 
 
 def _kinds(folder: Path) -> list[int]:

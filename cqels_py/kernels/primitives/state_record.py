@@ -70,12 +70,12 @@ class ArrayTable:
             if array is not None:
                 self.replace(number, array)
 
-    def replace(self, number: int, array: npt.NDArray[Any]) -> None:
-        """From now on this is the array of that number."""
+    def replace(self, number: int, array: npt.NDArray[Any], *, still_read: bool = False) -> None:
+        """From now on this is the array of that number. `still_read`: others may go on reading the former one, which they hold."""
         assert array.flags.c_contiguous
         before = self._arrays[number]
         # Another view of the same memory replaces nothing.
-        if CHECKED and before is not None and before.ctypes.data != array.ctypes.data:
+        if CHECKED and not still_read and before is not None and before.ctypes.data != array.ctypes.data:
             _replaced.append(before)
         self._arrays[number] = array
         self._words[number] = (array.ctypes.data, *array.shape, 0)[:_FIELDS]
