@@ -67,6 +67,7 @@ def test_each_piece_is_told_once(seed: int, kind: str, tmp_path: Path, monkeypat
         try:
             engine.register(QUERY, changelog=True, name="q").subscribe(lambda _: None)
             engine.run(sources())
+            engine.close()
         except Crash:
             inputs: Any = engine._inputs
             for thread in (inputs._saving, inputs._syncing):
@@ -89,7 +90,6 @@ def test_each_piece_is_told_once(seed: int, kind: str, tmp_path: Path, monkeypat
     assert engine.statistics.elements == whole.statistics.elements == 60 - subjects.count(NO_IRI)
     assert engine.statistics.malformed == whole.statistics.malformed == subjects.count(NO_IRI)
     assert told(tmp_path / "c.rejects") == told(tmp_path / "whole.rejects")
-    engine.close()
 
 
 def told(file: Path) -> list[str]:
