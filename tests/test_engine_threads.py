@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cqels_py.batches.results import ResultBatch
-from cqels_py.engine import engine as engine_module
+from cqels_py.engine import registering
 from cqels_py.engine.engine import Engine, Statistics
 from cqels_py.engine.query import Result
 from tests.engine.test_engine import COUNT, EX, INTEGER, OTHER, PREFIX, STREAM, VALUES, iri, table, texts
@@ -327,6 +327,6 @@ def test_other_threads_use_the_engine_while_the_kernels_of_a_query_are_compiled(
         asked.append(len(calls))
         return 0
 
-    monkeypatch.setattr(engine_module, "prepare", compile_long)
+    monkeypatch.setattr(registering, "prepare", compile_long)
     engine.register(LATEST)
     assert len(asked) == 1 and asked[0] > 10

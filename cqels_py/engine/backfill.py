@@ -21,12 +21,13 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import take_elements
 from cqels_py.engine.clock_thread import INTERVAL
 from cqels_py.engine.durable.joining import Joining
+from cqels_py.engine.registering import built, give_up, static_data_of_new
 from cqels_py.engine.stream_opening import opening_of
 from cqels_py.engine.turns import in_turn
 from cqels_py.errors import UsageError
 from cqels_py.event_time.ahead import AheadGuard, Guard
 from cqels_py.sources.opened import StreamSource, all_opened
-from cqels_py.sources.static import StaticSource, load_static_data
+from cqels_py.sources.static import StaticSource
 from cqels_py.sources.time_merge import TimeMerge
 from cqels_py.validation import by_iri
 
@@ -74,7 +75,7 @@ class Beside:
         self._kept = ExitStack()
         # Its windows have elements that those of queries registered just before or behind it have not.
         engine._runner.pool.close()
-        self.query, self._running = engine._built(compiled, data, registration)
+        self.query, self._running = built(engine, compiled, data, registration)
         engine._runner.pool.close()
         self.query._waiting.limit_in(set())
         self._kept.enter_context(engine.dictionary.holding(self.query.live_ids))
@@ -136,7 +137,7 @@ class Beside:
         engine = self._engine
         engine._runner.give_up_backfill()
         engine._registry.read_also(None)
-        engine._give_up(self.query, self._streams)
+        give_up(engine, self.query, self._streams)
         self._kept.close()
 
 
@@ -263,10 +264,7 @@ def _built(
     graphs: Mapping[str, StaticSource] | None,
     asked: Registration,
 ) -> Beside:
-    engine._steps.check_open()
-    engine.flush()
-    engine._registry.streams.check_time_predicates(compiled.plan)
-    data = load_static_data(compiled.plan, static, graphs, engine.dictionary, engine._options.contexts)
+    data = static_data_of_new(engine, compiled, static, graphs)
     return Beside(engine, compiled, data, replace(asked, documents=engine.dictionary.documents))
 
 

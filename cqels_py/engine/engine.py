@@ -6,25 +6,17 @@ elements   ─ sources ─ LocalRunner ─ Dataflow ─ Delivery ─ subscribers
 
 from __future__ import annotations
 
-import logging
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from weakref import WeakSet
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import slice_elements
-from cqels_py.checkpoints.kernel_calls import calls_to_log
 from cqels_py.connections.reach import Reach
-from cqels_py.dataflow import Dataflow
-from cqels_py.dataflow.kernel_calls import calls_of
-from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
-from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.asynchronous import PushingThread, has_event_loop
 from cqels_py.engine.backfill import OneAtATime, register_with_elements_of_before
@@ -40,31 +32,32 @@ from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.feeding import Feed, behind_feeds
 from cqels_py.engine.last_elements import LastElements
 from cqels_py.engine.notebooks import html_table
-from cqels_py.engine.options import CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, Options
+from cqels_py.engine.options import CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, options_of
 from cqels_py.engine.pausing import can_pause
+from cqels_py.engine.pushed_tables import push_batch
 from cqels_py.engine.query import Query
 from cqels_py.engine.registered_rules import FACTS, NAMESPACE, RegisteredRules, read_rules, rule_set_of
+from cqels_py.engine.registering import prepare_kernels, register
 from cqels_py.engine.registry import Registry
 from cqels_py.engine.rejects import Rejects, RejectsFile, refused_result
-from cqels_py.engine.reports import EngineReports, report_for
+from cqels_py.engine.reports import EngineReports
 from cqels_py.engine.result import Result
 from cqels_py.engine.services import TIMEOUT
 from cqels_py.engine.single_push import SinglePush
 from cqels_py.engine.source_run import RunOptions, SourceRun
 from cqels_py.engine.static_refresh import StaticRefresh
+from cqels_py.engine.static_updates import other_static_data, replace_static, update_static
 from cqels_py.engine.steps import Steps
-from cqels_py.engine.stream_opening import opening_of
 from cqels_py.engine.turns import called_by_subscriber, in_turn
 from cqels_py.engine.unread import RAISE, Unread
 from cqels_py.engine.waiting import MOST_WAITING, WaitingResults
 from cqels_py.errors import CqelsError, DataError, RefusedResult, RunError, UsageError
 from cqels_py.event_time.ahead import AheadGuard
 from cqels_py.event_time.frontiers import Frontiers
-from cqels_py.formats.contexts import read_contexts
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.objects import element_of_object
 from cqels_py.formats.python_times import Duration, Time, duration
-from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
+from cqels_py.formats.scopes import SOURCE
 from cqels_py.formats.single_row import SingleRows
 from cqels_py.formats.times import LIKELY_FROM, LIKELY_TO
 from cqels_py.formats.triples import (
@@ -77,25 +70,19 @@ from cqels_py.formats.triples import (
     joined_lines,
     triple_texts,
 )
-from cqels_py.functions.limits import MAX_TEXT, Limits
+from cqels_py.functions.limits import MAX_TEXT
 from cqels_py.interrupts import done, undisturbed, use
-from cqels_py.kernels.compiler.prepare import load, prepare
+from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.mappings.frame_map import FrameMap
-from cqels_py.plan.nodes import Plan
 from cqels_py.runners.local import LocalRunner
 from cqels_py.runners.running import RunningQuery
 from cqels_py.runners.statistics import Statistics
 from cqels_py.runners.step_waiting import MOST_UNENCODED
-from cqels_py.sources.opened import ArrowStream, StreamSource, table_in_order
-from cqels_py.sources.static import StaticSource, graphs_by_name, load_static_data, ontology_of
+from cqels_py.sources.opened import ArrowStream, StreamSource
+from cqels_py.sources.static import StaticSource, graphs_by_name
 from cqels_py.sources.time_merge import TimeMerge
-from cqels_py.state.named_values import NamedValues, restore, values_of
-from cqels_py.validation import by_iri, check_flag, instant
-
-_LOG = logging.getLogger("cqels_py")
-MOST_OF_A_TABLE = 1 << 16
-"""The largest table, in rows, whose results are delivered only after all of it has been processed."""
+from cqels_py.validation import instant
 
 
 class Engine:
@@ -169,29 +156,26 @@ class Engine:
         reach: Reach | None = None,
     ) -> None:
         self._unread = Unread(on_unread)
-        options = Options(
-            duration(lateness, "lateness"),
-            batch,
-            on_error,
-            report,
-            service_timeout,
-            blank_nodes,
-            read_contexts(contexts),
-            max_text,
-            max_waiting,
-            None if ahead is None else duration(ahead, "ahead"),
-            flush_after=duration(flush_after, "flush_after"),
+        options = options_of(
+            lateness=lateness,
+            lateness_of=lateness_of,
+            ahead=ahead,
+            flush_after=flush_after,
             clock=clock,
-            clock_delay=duration(clock_delay, "clock_delay"),
-            idle=duration(idle, "idle"),
-            max_state=max_state,
-            clock_of=by_iri(clock_of or {}, "clock_of", "clock"),
+            clock_of=clock_of,
+            clock_delay=clock_delay,
+            idle=idle,
+            batch=batch,
+            on_error=on_error,
+            report=report,
             rejects=rejects,
+            service_timeout=service_timeout,
+            blank_nodes=blank_nodes,
+            contexts=contexts,
+            max_text=max_text,
+            max_waiting=max_waiting,
+            max_state=max_state,
             reach=reach,
-            lateness_of={
-                iri: duration(each, f"lateness_of <{iri}>")
-                for iri, each in by_iri(lateness_of or {}, "lateness_of", "microseconds").items()
-            },
         )
         self.dictionary = Dictionary()
         # Held for a whole call, so that calls of several threads follow one another. Re-entrant, as callbacks may call the engine.
@@ -230,7 +214,7 @@ class Engine:
         self._runner.rejects = self._rejects = Rejects(self._counters, self.dictionary, self._registry.stream)
         self._reports = EngineReports(options, self._counters, self._rejects)
         self._queries = self._registry.queries
-        self._refresh = StaticRefresh(self._static_data, self._replace_static)
+        self._refresh = StaticRefresh(partial(other_static_data, self), partial(replace_static, self))
         # Also those that are no longer registered: their last results may not have been taken.
         self._known: WeakSet[Query] = WeakSet()
         self.dictionary.hold(self._undelivered)
@@ -244,20 +228,11 @@ class Engine:
         """So many of them, the first ones, wait for the boundary of STEP windows, and have been counted."""
         self._elements = 0
         self._merged: TimeMerge | None = None
-        decisive = {
-            "lateness": options.lateness,
-            "lateness_of": dict(options.lateness_of),
-            "ahead": options.ahead,
-            "clock": clock,
-            **({"clock_of": dict(options.clock_of)} if options.clock_of else {}),
-            "blank_nodes": blank_nodes,
-            "max_text": max_text,
-            # A companion has an identity of its own.
-            **({} if rejects is None or isinstance(checkpoint, Companion) else {"rejects": os.path.abspath(rejects)}),
-        }
         if checkpoint is None and rejects is not None:
             self._rejects.begin(rejects)
-        self._inputs = opened(self, checkpoint, durable, decisive)
+        self._inputs = opened(
+            self, checkpoint, durable, options.decisive(own_rejects=not isinstance(checkpoint, Companion))
+        )
         self._pending.inputs_kept = self._inputs.sync
         self._reports.left_out = self._inputs.left_out
         self._inputs.begin()
@@ -384,9 +359,9 @@ class Engine:
         )
         compiled.check_memory(source)
         # Beside the running engine: other threads can push meanwhile.
-        self._prepare(compiled, asked, has_static=bool(static != () or graphs or compiled.static_graphs))
+        prepare_kernels(self, compiled, asked, has_static=bool(static != () or graphs or compiled.static_graphs))
         if backfill is None:
-            query = self._register(compiled, static, graphs, asked)
+            query = register(self, compiled, static, graphs, asked)
         else:
             query = register_with_elements_of_before(self, compiled, static, graphs, asked, backfill)
         self._clocks.keep_time(self)
@@ -396,15 +371,6 @@ class Engine:
             self._forget(query)
             raise
         return query
-
-    def _prepare(self, compiled: CompiledQuery, asked: Registration, *, has_static: bool) -> None:
-        reading = [*calls_to_read("arrow"), *(calls_to_read("nq") if has_static else ())]
-        logging = calls_to_log() if self._inputs.keeps else ()
-        called = calls_of(compiled.plan, rewritten=asked.entailment is not None)
-        prepare([*called, *reading, *logging])
-        if self._queries:
-            # Not in a step, for which elements of the others wait.
-            load(called)
 
     def register_rules(
         self,
@@ -426,68 +392,6 @@ class Engine:
         Raises QuerySyntaxError and UnsupportedQuery for the program, and DataError for the facts.
         """
         return read_rules(text, syntax, facts, streams, namespace, (source, facts_source), self.register)
-
-    @in_turn
-    def _register(
-        self,
-        compiled: CompiledQuery,
-        static: Iterable[StaticSource] | StaticSource,
-        static_graphs: Mapping[str, StaticSource] | None,
-        asked: Registration,
-    ) -> Query:
-        self._steps.check_open()
-        self.flush()
-        self._registry.streams.check_time_predicates(compiled.plan)
-        data = load_static_data(compiled.plan, static, static_graphs, self.dictionary, self._options.contexts)
-        return self._register_with(compiled, data, asked)
-
-    def _register_with(self, compiled: CompiledQuery, data: StaticData, asked: Registration) -> Query:
-        asked = replace(asked, documents=self.dictionary.documents)
-        streams = len(self._registry.all_streams)
-        query, running = self._built(compiled, data, asked)
-        try:
-            self._registry.check_chaining(query)
-            self._inputs.registered(query, asked, data)
-        except BaseException:
-            self._give_up(query, streams)
-            raise
-        self._add(query, running)
-        self._reports.warn(query.plan)
-        return query
-
-    def _built(self, compiled: CompiledQuery, data: StaticData, asked: Registration) -> tuple[Query, RunningQuery]:
-        """A query that is to be added, or to be given up."""
-        if asked.entailment is not None:
-            compiled = compile_query(compiled, source=asked.source, ontology=ontology_of(data, self.dictionary))
-        limits = Limits(
-            self._options.max_text, report_for(compiled.plan, self._reports.report), self._counters.add_no_numbers
-        )
-        dataflow = Dataflow(
-            compiled.plan,
-            self.dictionary,
-            data,
-            pool=self._runner.pool,
-            limits=limits,
-            seed=asked.seed,
-            by_clock=self._clocks.follows(asked.clock, compiled.plan.streams),
-        )
-        query = Query(compiled, dataflow, self, asked.name, asked.clock)
-        by_clock = None if asked.clock is None else asked.clock == WALL
-        return query, RunningQuery(dataflow, self._numbered(query.plan), query.delivery, by_clock=by_clock)
-
-    def _give_up(self, query: Query, streams: int) -> None:
-        """A query is not added after all; before it there were so many streams."""
-        assert query._dataflow is not None
-        query._dataflow.detach()
-        self._registry.forget_streams_after(streams)
-        self._inputs.given_up()
-
-    def _numbered(self, plan: Plan) -> list[int]:
-        """The numbers of the streams that a plan reads, whose lateness the runner knows from now on."""
-        numbers = self._registry.numbers(plan)
-        self._lateness_of.update(zip(numbers, map(self._options.lateness_at, plan.streams), strict=True))
-        self._clocks.know(numbers, plan.streams)
-        return numbers
 
     @undisturbed
     def _add(self, query: Query, running: RunningQuery) -> None:
@@ -537,42 +441,7 @@ class Engine:
         UsageError, under entailment UnsupportedQuery) the query still has its former data.
         """
         prepare(calls_to_read("nq"))
-        self._update_static(query, static, static_graphs)
-
-    @in_turn
-    def _update_static(
-        self,
-        query: Query,
-        static: Iterable[StaticSource] | StaticSource,
-        static_graphs: Mapping[str, StaticSource] | None,
-    ) -> None:
-        self._steps.check_open()
-        self._flush()
-        self._registry.check(query)
-        if query.plan.event_memory:
-            raise UsageError(
-                "the static data of a query with EVENT outside of MATCH cannot be replaced: its past results would change; register "
-                "the query anew"
-            )
-        static = list(static) if isinstance(static, Iterator) else static
-        self._replace_static(query, self._static_data(query, static, static_graphs))
-        self._refresh.keep(query, static, static_graphs)
-
-    def _static_data(
-        self,
-        query: Query,
-        static: Iterable[StaticSource] | StaticSource,
-        static_graphs: Mapping[str, StaticSource] | None,
-    ) -> StaticData:
-        """Other static data for a query."""
-        data = load_static_data(query.plan, static, static_graphs, self.dictionary, self._options.contexts)
-        ontology = query.compiled.ontology
-        if ontology is not None and ontology_of(data, self.dictionary) != ontology:
-            raise UsageError(
-                "the new data has other classes or properties than those by which the query was rewritten for entailment: "
-                "register the query anew"
-            )
-        return data
+        update_static(self, query, static, static_graphs)
 
     def _look_at_tables(self) -> None:
         """Between two steps of a run: read the tables that are due again, and deliver the results of their changes."""
@@ -589,12 +458,6 @@ class Engine:
         self._steps.check_open()
         self._flush()
         self._refresh.look(all_=True)
-
-    @undisturbed
-    def _replace_static(self, query: Query, data: StaticData) -> None:
-        self._inputs.static_replaced(query, data)
-        with self._steps:
-            self._runner.update_static(self._queries[query], data)
 
     def unregister(self, query: Query) -> None:
         """Remove a query and its state; there are no more results of it. Elements that were pushed before are processed first.
@@ -773,35 +636,7 @@ class Engine:
             single = self._singles.get(stream)
             if single is not None and single.push_row(table):
                 return
-        self._push_batch(stream, table, document, sort, map)
-
-    @in_turn
-    def _push_batch(
-        self, stream: str, table: ArrowStream, document: str | None, sort: bool, map: RowMap | str | Path | None
-    ) -> None:
-        self._steps.check_open()
-        scope = None if document is None else scope_of_document(document)
-        if scope is not None and self._blank_nodes == ELEMENT:
-            raise UsageError('the engine was made with blank_nodes="element": leave document= out')
-        if not hasattr(table, "__arrow_c_stream__"):
-            raise UsageError(
-                f"push_batch takes an Arrow table or reader, not {type(table).__name__}; push takes triples"
-            )
-        check_flag(sort, "sort")
-        read_by = None if map is None else read_map(map)
-        stream = str(stream)
-        if self._unread.passes_over(stream, self._registry.streams.numbers, table):
-            return
-        self._flush()
-        self._begin_time()
-        if scope is None and read_by is None and stream not in self._singles and self._pushed_row(stream, table):
-            return
-        # Other threads can push while subscribers get the results of a small table, but not between the parts of a large one.
-        small = getattr(table, "num_rows", MOST_OF_A_TABLE + 1) <= MOST_OF_A_TABLE
-        predicate = self._registry.streams.time_predicates.get(stream)
-        opening = opening_of(self, stream, predicate, self._reports.malformed, read_by)
-        for batch in table_in_order(table, opening, scope, self._options.lateness_at(stream), sort=sort):
-            self._process_part(batch, deliver=not small)
+        push_batch(self, str(stream), table, document, sort, map)
 
     def push_frame(
         self,
@@ -1089,27 +924,6 @@ class Engine:
         for query in list(self._known):
             query.delivery.commit()
         self._inputs.snapshot()
-
-    # --- state ------------------------------------------------------------------------------------------------------
-
-    def _state(self) -> dict[str, NamedValues]:
-        """The state, beside that of the queries' dataflows, after `flush`; for `_restore`. Arrays are no copies.
-
-        `pushed`: the number of pushed elements, from which their blank nodes get their scopes.
-        """
-        return {
-            "terms": dictionary_state(self.dictionary),
-            "pushed": {"elements": self._elements},
-            "reports": values_of(self._reports),
-            **self._runner.state(),
-        }
-
-    def _restore(self, state: dict[str, NamedValues]) -> None:
-        """Continue from the state of an engine with the same options. Then register its queries, and restore their dataflows."""
-        restore_dictionary(self.dictionary, state["terms"])
-        self._elements = cast(int, state["pushed"]["elements"])
-        restore(self._reports, state["reports"])
-        self._runner.restore(state)
 
     # --- processing -----------------------------------------------------------------------------------------------
 

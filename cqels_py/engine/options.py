@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from cqels_py.connections.reach import Reach
 from cqels_py.errors import CqelsError, UsageError
-from cqels_py.formats.contexts import Contexts
+from cqels_py.formats.contexts import Contexts, read_contexts
+from cqels_py.formats.python_times import Duration, duration
 from cqels_py.formats.scopes import check_blank_nodes
 from cqels_py.formats.times import FAR
-from cqels_py.validation import check_callable, whole
+from cqels_py.validation import by_iri, check_callable, whole
 
 FLUSH_AFTER = 200_000
 """Microseconds without input after which an element that has begun is complete, unless the user says otherwise."""
@@ -98,6 +100,22 @@ class Options:
             )
         self.lateness_of[stream], self.clock_of[stream] = lateness, clock
 
+    def decisive(self, *, own_rejects: bool) -> dict[str, object]:
+        """The options that decide results, with which alone an engine goes on from a checkpoint.
+
+        `own_rejects`: the file of rejects is one of them, as no program beside the engine has an identity of its own.
+        """
+        return {
+            "lateness": self.lateness,
+            "lateness_of": dict(self.lateness_of),
+            "ahead": self.ahead,
+            "clock": self.clock,
+            **({"clock_of": dict(self.clock_of)} if self.clock_of else {}),
+            "blank_nodes": self.blank_nodes,
+            "max_text": self.max_text,
+            **({"rejects": os.path.abspath(self.rejects)} if own_rejects and self.rejects is not None else {}),
+        }
+
     def lateness_at(self, stream: str) -> int:
         """Microseconds that elements of a stream may come out of order."""
         return self.lateness_of.get(stream, self.lateness)
@@ -105,6 +123,33 @@ class Options:
     def follows_clock(self, stream: str) -> bool:
         """Does the time of a stream go on with the computer's clock?"""
         return self.clock_of.get(stream, self.clock) == WALL
+
+
+def options_of(
+    *,
+    lateness: Duration,
+    lateness_of: Mapping[str, Duration] | None,
+    ahead: Duration | None,
+    flush_after: Duration,
+    clock_of: Mapping[str, str] | None,
+    clock_delay: Duration,
+    idle: Duration,
+    contexts: Mapping[str, Any] | None,
+    **others: Any,
+) -> Options:
+    """The options, read from arguments of `Engine`: durations of each form, streams by IRI, files of contexts."""
+    each_lateness = by_iri(lateness_of or {}, "lateness_of", "microseconds")
+    return Options(
+        lateness=duration(lateness, "lateness"),
+        lateness_of={iri: duration(each, f"lateness_of <{iri}>") for iri, each in each_lateness.items()},
+        ahead=None if ahead is None else duration(ahead, "ahead"),
+        flush_after=duration(flush_after, "flush_after"),
+        clock_of=by_iri(clock_of or {}, "clock_of", "clock"),
+        clock_delay=duration(clock_delay, "clock_delay"),
+        idle=duration(idle, "idle"),
+        contexts=read_contexts(contexts),
+        **others,
+    )
 
 
 def _check_lateness(lateness: int, name: str) -> None:

@@ -19,7 +19,17 @@ from cqels_py.engine.durable.files_read import FilesRead
 from cqels_py.engine.durable.inputs import Fed
 from cqels_py.engine.durable.records import HEAD, Kind, elements_behind, head_of, read_with_terms
 from cqels_py.engine.durable.registration import Registration
-from cqels_py.engine.durable.saved_state import ENGINE, HEADER, QUERY, below, dataflow_of, restored_results
+from cqels_py.engine.durable.saved_state import (
+    ENGINE,
+    HEADER,
+    QUERY,
+    below,
+    dataflow_of,
+    restore_engine,
+    restored_results,
+)
+from cqels_py.engine.registering import prepare_kernels, register_with
+from cqels_py.engine.static_updates import replace_static
 from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.runners.chaining import ConstructedStream
 from cqels_py.state.named_values import NamedValues, restore
@@ -62,7 +72,7 @@ class Restoring:
         """Give the engine the state of a snapshot."""
         engine, durable = self._engine, self._durable
         header = json.loads(str(state[HEADER]["json"]))
-        engine._restore(below(ENGINE, state))
+        restore_engine(engine, below(ENGINE, state))
         durable.scopes = engine._elements, engine.dictionary.documents
         engine._registry.know_streams(header["streams"])
         durable.files = FilesRead(**header["files"])
@@ -228,7 +238,7 @@ class Restoring:
                 engine._connect(self._by_key(key), stream)
             case Kind.STATIC:
                 given, data = read_with_terms(content, engine.dictionary)
-                engine._replace_static(self._by_key(given["key"]), data)
+                replace_static(engine, self._by_key(given["key"]), data)
             case _:
                 raise StorageError(f"{self._folder} has a record of kind {kind}, which this version does not know")
 
@@ -261,13 +271,13 @@ class Restoring:
         self._durable.steps += 1
 
     def _register(self, registration: Registration, data: StaticData) -> Query:
-        return self._engine._register_with(self._compiled(registration), data, registration)
+        return register_with(self._engine, self._compiled(registration), data, registration)
 
     def _compiled(self, registration: Registration) -> CompiledQuery:
         compiled = registration.compiled()
         if registration.documents is not None:
             self._engine.dictionary.number_documents_after(registration.documents)
-        self._engine._prepare(compiled, registration, has_static=False)
+        prepare_kernels(self._engine, compiled, registration, has_static=False)
         return compiled
 
     def _by_key(self, key: str) -> Query:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from cqels_py.batches.results import ResultBatch
+from cqels_py.dataflow.saved_state import dictionary_state, restore_dictionary
 from cqels_py.engine.feeding import plain
 from cqels_py.errors import UsageError
 from cqels_py.runners.chaining import ConstructedStream
-from cqels_py.state.named_values import NamedValues, values_of
+from cqels_py.state.named_values import NamedValues, restore, values_of
 
 if TYPE_CHECKING:
     from cqels_py.engine.durable.companion import Companion
@@ -60,7 +61,7 @@ def state_of(
     state: dict[str, NamedValues] = {HEADER: {"json": json.dumps(header)}}
     if companion is not None:
         state[COMPANION] = companion.state()
-    state |= {ENGINE + part: values for part, values in engine._state().items()}
+    state |= {ENGINE + part: values for part, values in _state_of_engine(engine).items()}
     # Those that were counted already, and are logged after this, are counted again after a restart.
     state[f"{ENGINE}pushed"]["elements"], state[f"{ENGINE}terms"]["documents"] = durable.scopes
     for place, query in enumerate(queries):
@@ -80,6 +81,24 @@ def check_kind(folder: Path, state: Mapping[str, NamedValues]) -> None:
 def copied(state: Mapping[str, NamedValues]) -> dict[str, NamedValues]:
     """The state as it is now, whatever comes."""
     return {part: {name: deepcopy(value) for name, value in values.items()} for part, values in state.items()}
+
+
+def _state_of_engine(engine: Engine) -> dict[str, NamedValues]:
+    """Beside those of the queries. `pushed`: the number of pushed elements, from which their blank nodes get their scopes."""
+    return {
+        "terms": dictionary_state(engine.dictionary),
+        "pushed": {"elements": engine._elements},
+        "reports": values_of(engine._reports),
+        **engine._runner.state(),
+    }
+
+
+def restore_engine(engine: Engine, state: dict[str, NamedValues]) -> None:
+    """Give the state of another engine to one with the same options; then its queries are to be registered, and restored."""
+    restore_dictionary(engine.dictionary, state["terms"])
+    engine._elements = cast(int, state["pushed"]["elements"])
+    restore(engine._reports, state["reports"])
+    engine._runner.restore(state)
 
 
 def _state_of_query(engine: Engine, query: Query) -> dict[str, NamedValues]:
