@@ -27,6 +27,11 @@ class Background:
         """Is work being done?"""
         return self._thread is not None and self._thread.is_alive()
 
+    @property
+    def has_failed(self) -> bool:
+        """Has work failed whose error is still to be raised?"""
+        return self._error is not None
+
     def start(self, work: Callable[[], None]) -> None:
         """Begin the work, when that before it has ended."""
         self.wait()

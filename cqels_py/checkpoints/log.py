@@ -33,7 +33,8 @@ _MAGIC = b"CQELS-LOG %d\n" % FORMAT
 _MAGIC_BEFORE = b"CQELS-LOG %d\n" % (FORMAT - 1)
 _MARKER = b"\xa5log"
 _HEAD = struct.Struct("<4sqQQB")
-_DIGESTED = 12
+_DIGEST, _DIGEST_AT = struct.Struct("<q"), 4
+_DIGESTED = _DIGEST_AT + _DIGEST.size
 """The bytes of a record from here on are in its digest."""
 _HEAD_BEFORE = struct.Struct("<4sQQB16s")
 _AT_LEAST, _AT_MOST = 1 << 12, 1 << 24
@@ -101,7 +102,8 @@ class Log:
         It is durable after `sync`; after StorageError it is not there, and the log can be used further.
         """
         with self._lock:
-            self._check()
+            if self._broken is not None:
+                self._check()
             assert self._descriptor is not None
             record = self._packed(kind, content)
             try:
@@ -161,9 +163,10 @@ class Log:
         _HEAD.pack_into(data, 0, _MARKER, 0, self._place, length, kind)
         at = _HEAD.size
         for block in content:
-            data[at : at + len(block)] = block
-            at += len(block)
-        _HEAD.pack_into(data, 0, _MARKER, xxh64(record, _DIGESTED, size, self._number), self._place, length, kind)
+            end = at + len(block)
+            data[at:end] = block
+            at = end
+        _DIGEST.pack_into(data, _DIGEST_AT, xxh64(record, _DIGESTED, size, self._number))
         return data
 
     def _check(self) -> None:

@@ -9,6 +9,7 @@ Numbers are little-endian. A blank node is written by the label that results sho
 from __future__ import annotations
 
 import struct
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +28,8 @@ _TERMS = struct.Struct("<QQ")
 _ELEMENTS = struct.Struct("<QQB")
 _ONE = struct.Struct("<QQBqiiQQ")
 """The bytes before the positions of a single element's terms."""
+_TRIPLE = struct.Struct("<QQBqiiQQ3i3i")
+"""All bytes of an element with one triple, but for its texts."""
 _GRAPH, _COUNTED = 1, 2
 _FEW = 64
 """So many ids are told apart faster by Python than by a kernel with its tables."""
@@ -89,14 +92,7 @@ class Packing:
         if unknown := [each for each in numbers if each not in known]:
             self._learn(unknown)
         texts = [known[each] for each in numbers]
-        for number, each in enumerate(numbers):
-            numbers[each] = number
-        count, different = len(ids), len(texts)
-        return [
-            _ONE.pack(1, count // 3, 0, batch.time.item(0), batch.stream.item(0), count // 3, count, different),
-            struct.pack(f"<{count + different}i", *[numbers[each] for each in ids], *map(len, texts)),
-            *texts,
-        ]
+        return _one(batch.time.item(0), batch.stream.item(0), ids, texts)
 
     def _learn(self, ids: list[int]) -> None:
         """Find the texts of terms."""
@@ -144,6 +140,33 @@ class Packing:
         if len(self._ids) < count:
             self._ids, self._different, self._found = (np.empty(count, np.int64) for _ in range(3))
             self._positions, self._lengths = np.empty(count, np.int32), np.empty(count, np.uint32)
+
+
+def element_of_lines(time: int, stream: int, lines: bytes) -> list[Block]:
+    """An element without a graph, as `Packing.elements` packs it. `lines`: the terms of its triples, a line each, of which none is a
+    blank node: their ids depend on more than their labels.
+    """
+    terms = lines.split(b"\n")
+    if len(terms) == 3:
+        # Most elements have a single triple, of three terms. One block takes less time than four.
+        return [b"".join((_TRIPLE.pack(1, 1, 0, time, stream, 1, 3, 3, 0, 1, 2, *map(len, terms)), *terms))]
+    terms = [*terms[::3], *terms[1::3], *terms[2::3]]
+    return _one(time, stream, terms, [*dict.fromkeys(terms)])
+
+
+def _one(time: int, stream: int, terms: Sequence[Hashable], texts: Sequence[bytes]) -> list[Block]:
+    """An element. `terms`: those of its triples, column by column; `texts`: those of the different ones, in their order."""
+    count, different = len(terms), len(texts)
+    if count == different:
+        positions: Iterable[int] = range(count)
+    else:
+        numbers = {term: number for number, term in enumerate(dict.fromkeys(terms))}
+        positions = [numbers[term] for term in terms]
+    return [
+        _ONE.pack(1, count // 3, 0, time, stream, count // 3, count, different),
+        struct.pack(f"<{count + different}i", *positions, *map(len, texts)),
+        *texts,
+    ]
 
 
 def pack_terms(ids: Ids, dictionary: Dictionary) -> list[Block]:

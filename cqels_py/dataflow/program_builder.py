@@ -131,7 +131,14 @@ class ProgramBuilder:
 
     def finished(self, status: npt.NDArray[np.int64]) -> Program:
         """The program, which writes `status`."""
-        return Program(ArrayTable(np.array(self._rows, np.int64), status), tuple(self._records))
+        return self._program(len(self), status)
+
+    def encoding(self, status: npt.NDArray[np.int64]) -> Program:
+        """The rows after which the element's terms have ids, as a program."""
+        return self._program(ENCODED, status)
+
+    def _program(self, rows: int, status: npt.NDArray[np.int64]) -> Program:
+        return Program(ArrayTable(np.array(self._rows[:rows], np.int64), status), tuple(self._records))
 
     def add(self, source: DeltaSource) -> DeltaRecord:
         """Add the rows of a source and of those that it reads, each once; returns where its changes are."""

@@ -66,7 +66,7 @@ class SharedProgram:
         self._status = np.zeros(1, np.int64)
         front = ProgramBuilder(self._element, shared)
         self._encode = front.add_front(dictionary)
-        self._front = front.finished(self._status)
+        self._front, self._encoding = front.finished(self._status), front.encoding(self._status)
         self._terms = dictionary.texts
         self._known: KnownSources = {}
         # By the numbers of their readers; None: the query has none.
@@ -114,6 +114,25 @@ class SharedProgram:
             self._refused = True
             return False
         return self._element.put_lines(stream, time, lines, triples, scope) and self._begin(0, stream, time, triples)
+
+    def encode(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> bool:
+        """The first part of `take`: the terms have ids, and nothing else has happened yet. `take_encoded` is to follow at once.
+
+        False: calls are to do the whole step.
+        """
+        if not self._is_ready():
+            self._refused = True
+            return False
+        if not self._element.put_lines(stream, time, lines, triples, scope):
+            return False
+        self._know_terms()
+        with self._dictionary.lock:
+            row = driver.run(self._encoding.address, 0)
+        return bool(row == ENCODED)
+
+    def take_encoded(self, stream: int, time: int, triples: int) -> None:
+        """The rest of `take`, after `encode`."""
+        self._begin(ENCODED, stream, time, triples)
 
     def take_of(self, batch: ElementBatch) -> bool:
         """As `take`, for a batch of one element, which has ids."""

@@ -82,7 +82,7 @@ class StepProgram:
             self._changes = program.add(self._root)
             self._results = program.add_report(self._changes, self._output)
             self.counts = program.add_counts()
-        self._program = program.finished(self._status)
+        self._program, self._encoding = program.finished(self._status), program.encoding(self._status)
         self._parts, self._rows, self._address = program.parts, len(program), self._program.address
 
     def step(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> Outcome:
@@ -96,6 +96,25 @@ class StepProgram:
         if not self._element.put_lines(stream, time, lines, triples, scope):
             return Outcome.REFUSED
         return self._run(0, stream, time, triples)
+
+    def encode(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> bool:
+        """The first part of `step`: the terms have ids, and nothing else has happened yet. `step_encoded` is to follow at once.
+
+        False: calls are to do the whole step.
+        """
+        if not self._is_ready():
+            self._refused = True
+            return False
+        if not self._element.put_lines(stream, time, lines, triples, scope):
+            return False
+        self._know_terms()
+        with self._dictionary.lock:
+            row = driver.run(self._encoding.address, 0)
+        return bool(row == ENCODED)
+
+    def step_encoded(self, stream: int, time: int, triples: int) -> Outcome:
+        """The rest of `step`, after `encode`. It is not REFUSED."""
+        return self._run(ENCODED, stream, time, triples)
 
     def step_of(self, batch: ElementBatch) -> Outcome:
         """As `step`, for a batch of one element, which has ids. Streams have their numbers within the query."""
@@ -123,8 +142,7 @@ class StepProgram:
         shared, dictionary = self._shared, self._dictionary
         if not shared.router.laid_out:
             shared.router.lay_out()
-        if dictionary.texts is not self._known:
-            self._replace_terms()
+        self._know_terms()
         with dictionary.lock:
             row = driver.run(self._address, first)
         if row == ENCODED:
@@ -148,16 +166,16 @@ class StepProgram:
                 part.make_room(time, triples)
             else:
                 part.find_values()
-                if self._dictionary.texts is not self._known:
-                    self._replace_terms()
+                self._know_terms()
             self._reached = driver.run(self._address, self._reached)
         return self._reached == self._rows
 
-    def _replace_terms(self) -> None:
-        """The dictionary has grown, or released terms: it has other arrays."""
+    def _know_terms(self) -> None:
+        """If the dictionary has grown, or released terms, it has other arrays."""
         terms = self._dictionary
-        self._known = terms.texts
-        replace_terms(self._encode, terms)
+        if terms.texts is not self._known:
+            self._known = terms.texts
+            replace_terms(self._encode, terms)
 
     def _note_stop(self) -> None:
         self._stops += 1

@@ -957,11 +957,12 @@ class Engine:
         if pushed.time is None or pushed.graph is not None or self._ready:
             return False
         lines, texts = b"\n".join(pushed.texts), len(pushed.texts)
-        if joined_lines(lines, texts) is None or not self._process_one(pushed.stream, pushed.time, lines, texts // 3):
+        if joined_lines(lines, texts) is None or not self._process_one(
+            pushed.iri, pushed.stream, pushed.time, lines, texts // 3
+        ):
             return False
         # A subscriber in another thread may have pushed further ones meanwhile.
         del self._pushed[0]
-        self._take_the_short_way(pushed.iri, pushed.stream)
         return True
 
     @undisturbed
@@ -972,22 +973,19 @@ class Engine:
         if number is None or stream in streams.time_predicates or self._overfull:
             return False
         element = self._single_rows.element(table)
-        if element is None or not self._process_one(number, *element, 1):
-            return False
-        self._take_the_short_way(stream, number)
-        return True
+        return element is not None and self._process_one(stream, number, *element, 1)
 
-    def _take_the_short_way(self, iri: str, stream: int) -> None:
-        """An element of the stream has been taken in by one call: the next ones are by the shortest way there is."""
+    def _process_one(self, iri: str, stream: int, time: int, lines: bytes, triples: int) -> bool:
+        """Process an element as one call. False: nothing has happened. Later ones of its stream take the shortest way."""
+        taken = False
+        if not self._inputs.keeps:
+            with self._steps:
+                taken = self._runner.push_one(stream, time, lines, triples, self._elements + 1)
+                self._elements += taken
+            if not taken:
+                return False
         if self._batch is None and (single := self._runner.single(stream)) is not None:
             self._singles[iri] = SinglePush(self, iri, single)
-
-    def _process_one(self, stream: int, time: int, lines: bytes, triples: int) -> bool:
-        if self._inputs.keeps:
-            return False
-        with self._steps:
-            taken = self._runner.push_one(stream, time, lines, triples, self._elements + 1)
-            self._elements += taken
         return taken
 
     @undisturbed

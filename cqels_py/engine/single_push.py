@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SinglePush:
-    """Pushes single elements of one stream, which `single` takes in, to an engine without a checkpoint and without a batch size.
+    """Pushes single elements of one stream, which `single` takes in, to an engine without a batch size.
 
     Of all that `Engine.push` does it looks only at the things that may change with each element.
     """
@@ -25,6 +25,7 @@ class SinglePush:
         self._engine, self._stream, self._single, self._take = engine, stream, single, single.take
         self._turn, self._lock, self._steps = engine._turn, engine._lock, engine._steps
         self._pending, self._reports = engine._pending, engine._reports
+        self._keeps = engine._inputs.keeps
 
     def push(self, triples: Any, time: Any) -> bool:
         """Take in an element, and deliver its results; see `Engine.push`. False: nothing has happened, as it, or the engine, needs a
@@ -53,17 +54,19 @@ class SinglePush:
         with self._turn:
             if engine._pushed or engine._overfull or steps.busy or steps.ended is not None or not self._single.stands:
                 return False
-            scope = engine._elements + 1
-            self._lock.acquire()
-            steps.busy = True
-            try:
-                taken = self._take(time, lines, 1 if triples is None else len(triples), scope)
-            except BaseException as error:
-                steps.fail(error)
-                raise
-            finally:
-                steps.busy = False
-                self._lock.release()
+            scope, count = engine._elements + 1, 1 if triples is None else len(triples)
+            taken = not self._keeps or self._keep(time, lines, count, scope)
+            if taken:
+                self._lock.acquire()
+                steps.busy = True
+                try:
+                    taken = self._take(time, lines, count, scope)
+                except BaseException as error:
+                    steps.fail(error)
+                    raise
+                finally:
+                    steps.busy = False
+                    self._lock.release()
             if taken:
                 engine._elements = scope
             elif triples is None:
@@ -72,7 +75,22 @@ class SinglePush:
                 engine._append(self._stream, triple_texts(triples), time, None)
                 wrong = engine._evaluate(as_one=False)
             deliveries = pending.take()
+        if self._keeps:
+            engine._inputs.sync()
         failures = pending.deliver(deliveries) if deliveries else []
         if engine._pushed or failures or wrong or self._reports.due or pending.failed:
             engine._delivered(failures, wrong, some=len(deliveries) > 0)
+        return True
+
+    def _keep(self, time: int, lines: bytes, triples: int, scope: int) -> bool:
+        """Tell the inputs of an element, which is to be taken in then. False: nothing has happened, and it has to be pushed.
+
+        StorageError if it cannot be kept: nothing was taken in.
+        """
+        engine, single = self._engine, self._single
+        # The id of a blank node depends on more than its line, as it is kept.
+        if not engine._inputs.takes_singles or b"_:" in lines or not single.encode(time, lines, triples, scope):
+            return False
+        engine._elements = scope
+        engine._inputs.single(single.stream, time, lines)
         return True

@@ -82,17 +82,16 @@ class AheadGuard:
 
     def moves_to(self, stream: int, time: int) -> bool:
         """Take in an element that is near those before it in its stream. False, with nothing done, if `admit` has to decide."""
-        all_greatest = self._greatest
-        if stream >= len(all_greatest):
+        if not self.is_near(stream, time):
             return False
-        greatest = all_greatest[stream]
-        if time <= greatest:
-            return True
-        # Where nothing has come yet, every time is.
-        if time - greatest > self._most:
-            return False
-        all_greatest[stream] = time
+        if time > self._greatest[stream]:
+            self._greatest[stream] = time
         return True
+
+    def is_near(self, stream: int, time: int) -> bool:
+        """Would `moves_to` take in an element?"""
+        # Where nothing has come yet, every time is far ahead.
+        return stream < len(self._greatest) and time - self._greatest[stream] <= self._most
 
     def latest(self, stream: int) -> int:
         """The time from which later elements of a stream are judged; `go_on` takes it."""

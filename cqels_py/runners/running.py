@@ -348,6 +348,27 @@ class QueriesOnScans:
         except MemoryError as error:
             return self._lost(error)
 
+    def encode_one(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> bool:
+        """The first part of `push_one`: the element's terms have ids, and nothing else has happened yet. `push_encoded` is to follow
+        at once. False: the element has to be pushed.
+        """
+        program = self._program if self._shared is None else self._shared
+        return program is not None and program.encode(stream, time, lines, triples, scope)
+
+    def push_encoded(self, stream: int, time: int, triples: int) -> int:
+        """The rest of `push_one`, after `encode_one`; returns the number of results."""
+        if (shared := self._shared) is not None:
+            shared.take_encoded(stream, time, triples)
+            return self._take_part(shared)
+        program = self._program
+        assert program is not None
+        try:
+            results = self._results_of(program, program.step_encoded(stream, time, triples))
+        except MemoryError as error:
+            return self._lost(error)
+        assert results is not None
+        return results
+
     @property
     def _program(self) -> StepProgram | None:
         """That of the only query."""

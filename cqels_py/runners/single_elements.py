@@ -44,12 +44,25 @@ class SingleElements:
         runner: TakesSingles,
     ) -> None:
         self.stands = True
-        self._stream, self._queries = stream, queries
+        self.stream, self._queries = stream, queries
         self._number = queries.number_of(stream)
         self._early, self._watermark, self._pool = early, watermark, pool
         self._guard, self._counters, self._end = runner.guard, runner.counters, runner.end_singles
         # So many elements until the next look at the terms: the first has one, as queries may come and go after each few.
         self._left = 1
+        self._encoded = False
+
+    def encode(self, time: int, lines: bytes, triples: int, scope: int) -> bool:
+        """The first part of `take`, which is to follow at once with the same arguments, and surely takes the element in then.
+
+        Its terms have ids, and nothing else has happened. False: it is late, waits, or has to be encoded and pushed.
+        """
+        if self._early or not self._watermark.is_complete_at(time):
+            return False
+        if self._guard is not None and not self._guard.is_near(self.stream, time):
+            return False
+        self._encoded = self._queries.encode_one(self._number, time, lines, triples, scope)
+        return self._encoded
 
     def take(self, time: int, lines: bytes, triples: int, scope: int) -> bool:
         """Take in an element without a graph. `lines`: the terms of so many triples as of `formats.triples.term_lines`.
@@ -58,13 +71,17 @@ class SingleElements:
         of the time of a push: so the counts are written here.
         """
         watermark, counters = self._watermark, self._counters
-        if self._early or not watermark.is_complete_at(time):
+        encoded = self._encoded
+        if not encoded and (self._early or not watermark.is_complete_at(time)):
             return False
-        if self._guard is not None and not self._guard.moves_to(self._stream, time):
+        if self._guard is not None and not self._guard.moves_to(self.stream, time):
             return False
-        results = self._queries.push_one(self._number, time, lines, triples, scope)
-        if results is None:
+        if encoded:
+            self._encoded, results = False, self._queries.push_encoded(self._number, time, triples)
+        elif (taken := self._queries.push_one(self._number, time, lines, triples, scope)) is None:
             return False
+        else:
+            results = taken
         if self._pool.is_open:
             self._pool.close()
         watermark.greatest = time

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cqels_py.batches.elements import ElementBatch
-from cqels_py.checkpoints.packed import Packing, pack_terms, unpack_elements, unpack_terms
+from cqels_py.checkpoints.packed import Packing, element_of_lines, pack_terms, unpack_elements, unpack_terms
 from cqels_py.dictionary import Dictionary
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -72,3 +72,17 @@ def test_single_elements_are_packed_as_others_are() -> None:
         assert np.array_equal(np.stack([found.subject, found.predicate, found.object]), ids)
         if number % 20 == 19:
             before.collect([])
+
+
+@pytest.mark.parametrize("triples", [1, 2, 5])
+def test_elements_that_are_packed_as_lines(triples: int) -> None:
+    rng = np.random.default_rng(triples)
+    texts = [text for text in TEXTS if text is not None and not text.startswith("_:")]
+    for number in range(20):
+        terms = rng.choice(texts, 3 * triples).tolist()
+        dictionary = Dictionary()
+        packed = b"".join(element_of_lines(number - 7, number % 3, "\n".join(terms).encode()))
+        found = unpack_elements(memoryview(packed), dictionary)
+        assert (found.time.item(), found.stream.item(), found.first.tolist()) == (number - 7, number % 3, [0, triples])
+        for place, column in enumerate((found.subject, found.predicate, found.object)):
+            assert column.tolist() == dictionary.encode(terms[place::3]).tolist()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import random
 import signal
 import threading
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import cqels_py as cqels
+from cqels_py.checkpoints import durable_files
+from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.dataflow import step_program
 from cqels_py.engine.engine import Engine
 from cqels_py.engine.single_push import SinglePush
@@ -38,6 +42,20 @@ def short(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each element of an engine with a checkpoint that tried the short way, whether it took it."""
+    found: list[bool] = []
+    keep = SinglePush._keep
+
+    def noted(*given: Any) -> bool:
+        found.append(keep(*given))
+        return found[-1]
+
+    monkeypatch.setattr(SinglePush, "_keep", noted)
+    return found
+
+
 def triple(key: int, value: object) -> tuple[str, str, str]:
     return f"<{EX}k{key}>", f"<{EX}p>", f'"{value}"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
@@ -45,12 +63,12 @@ def triple(key: int, value: object) -> tuple[str, str, str]:
 class Drawn:
     """An engine, and calls of it that are drawn: what happens in them is in `log`."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, **options: Any) -> None:
         self._drawn, self._time = random.Random(seed), BEGIN
         self.log: list[Any] = []
-        self.engine = cqels.Engine(on_error="skip", report=lambda error: self.log.append(str(error)))
+        self.engine = cqels.Engine(on_error="skip", report=lambda error: self.log.append(str(error)), **options)
         self._queries: list[cqels.Query] = []
-        self._pushes = 0
+        self._pushes = self._registered = 0
         self._register()
 
     def run(self, calls: int) -> list[Any]:
@@ -90,7 +108,9 @@ class Drawn:
 
     def _register(self) -> None:
         if len(self._queries) < 3:
-            query = self.engine.register(self._drawn.choice(KINDS), changelog=self._drawn.random() < 0.5)
+            self._registered += 1
+            text, changelog = self._drawn.choice(KINDS), self._drawn.random() < 0.5
+            query = self.engine.register(text, changelog=changelog, name=str(self._registered))
             self._queries.append(query)
             self._subscribe(query, f"query {len(self.log)}")
 
@@ -142,9 +162,50 @@ def test_drawn_calls_do_what_they_do_by_the_long_way(
     assert len(found) > 100 and any(short)
 
 
-def begun(query: str = ONE) -> tuple[cqels.Engine, cqels.Query]:
+@pytest.mark.parametrize("seed", range(6))
+def test_with_a_checkpoint_drawn_calls_do_what_they_do_by_the_long_way(
+    seed: int, kept: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(SinglePush, "_keep", lambda *given: False)
+        expected = Drawn(seed, checkpoint=tmp_path / "long", durable="off").run(200)
+    assert not kept
+    found = Drawn(seed, checkpoint=tmp_path / "short", durable="off").run(200)
+    assert found == expected
+    assert len(found) > 80 and kept.count(True) > 40
+
+
+def test_elements_of_the_short_way_are_there_after_a_restart(kept: list[bool], tmp_path: Path) -> None:
+    text = f"PREFIX : <{EX}> SELECT ?k ?p ?x WHERE {{ STREAM :a [RANGE 10s] {{ ?k ?p ?x }} }}"
+    terms = ['"5"', '"05"^^<http://www.w3.org/2001/XMLSchema#integer>', "_:b", '"tür"@de', "<http://ex.org/o>", '"_:"']
+    pushed = [[(f"<{EX}k{at % 3}>", f"<{EX}p>", terms[at % 6]), triple(at % 2, at)][: 1 + at % 2] for at in range(24)]
+
+    def answer(folder: Path, restarts: int) -> Any:
+        # Results come again after a restart, with the same numbers.
+        found: dict[int, Any] = {}
+        engine = cqels.Engine(checkpoint=folder, durable="off")
+        query = engine.register(text, name="one")
+        for at, triples in enumerate(pushed):
+            if restarts and at % restarts == 0:
+                engine.close()
+                engine = cqels.Engine(checkpoint=folder, durable="off")
+                query = engine.register(text, name="one")
+            engine.push(A, triples, time=BEGIN + at * SECOND)
+            for result in query.results():
+                made = result.time, *map(str, result.bindings.values())
+                assert found.setdefault(result.number, made) == made
+        return found, engine.statistics.elements
+
+    expected = answer(tmp_path / "without", 0)
+    assert len(expected[0]) == 36
+    # Blank nodes, and what looks like them, take the long way.
+    assert kept.count(True) > 10 and kept.count(False) > 5
+    assert answer(tmp_path / "with", 5) == expected
+
+
+def begun(query: str = ONE, **options: Any) -> tuple[cqels.Engine, cqels.Query]:
     """An engine that is ready for the short way."""
-    engine = cqels.Engine()
+    engine = cqels.Engine(**options)
     registered = engine.register(query)
     for at in range(3):
         for stream in registered.streams:
@@ -346,3 +407,25 @@ def test_the_state_of_a_query_that_has_left_is_freed() -> None:
     engine.unregister(query)
     gc.collect()
     assert state() is None
+
+
+def test_an_element_that_cannot_be_logged_leaves_no_trace(
+    tmp_path: Path, kept: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, query = begun(checkpoint=tmp_path, durable="off", ahead=SECOND)
+    assert kept[-1]
+    before = engine.statistics
+    with monkeypatch.context() as patch:
+        patch.setattr(durable_files, "append", _full)
+        with pytest.raises(StorageError, match="nothing was taken in"):
+            engine.push(A, [triple(1, 5)], time=BEGIN + SECOND)
+    assert engine.statistics == before
+    # It is too far ahead of those that were taken in, but not of the one that was not.
+    engine.push(A, [triple(2, 5)], time=BEGIN + 2 * SECOND)
+    assert engine.statistics.ahead == 1
+    engine.push(A, [triple(3, 5)], time=BEGIN + SECOND)
+    assert [str(result.bindings["k"]) for result in query.results()] == [f"{EX}k3"]
+
+
+def _full(*given: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")

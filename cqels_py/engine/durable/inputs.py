@@ -75,6 +75,14 @@ class Inputs:
         source of a feed is behind them.
         """
 
+    @property
+    def takes_singles(self) -> bool:
+        """May the next input be that of `single`? Not where something has to be done before it."""
+        return True
+
+    def single(self, stream: int, time: int, lines: bytes) -> None:
+        """The element of a step, of the stream of this number: `lines` as of `formats.triples.term_lines`, without blank nodes."""
+
     def passed(self, fed: Fed) -> None:
         """The source of a feed has got to a position, without elements before it."""
 

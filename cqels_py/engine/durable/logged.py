@@ -30,7 +30,7 @@ from cqels_py.checkpoints import log
 from cqels_py.checkpoints.background import Background
 from cqels_py.checkpoints.durable_files import Block, StorageError
 from cqels_py.checkpoints.objects import LocalStore
-from cqels_py.checkpoints.packed import Packing, unpack_elements
+from cqels_py.checkpoints.packed import Packing, element_of_lines, unpack_elements
 from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.durable.companion import OF_FILE, Companion
@@ -246,8 +246,25 @@ class LoggedInputs(Inputs):
                 self._append(Kind.READ if read else Kind.ELEMENTS, *content)
             if read:
                 self._state.count_read(batch, self._engine._registry.all_streams)
-            if self._log.unsynced >= self._many_unsynced and not self._syncing.busy:
-                self._syncing.start(self._sync_ahead)
+            self._sync_many()
+
+    @property
+    def takes_singles(self) -> bool:
+        if self.makes_again or self._unlogged.any or self._saving.has_failed:
+            return False
+        return not self._is_due()
+
+    def single(self, stream: int, time: int, lines: bytes) -> None:
+        if self._followed:
+            self._log_followed()
+        self._settle()
+        self._write(Kind.ELEMENTS, *element_of_lines(time, stream, lines))
+        self._state.steps += 1
+        self._sync_many()
+
+    def _sync_many(self) -> None:
+        if self._log.unsynced >= self._many_unsynced and not self._syncing.busy:
+            self._syncing.start(self._sync_ahead)
 
     def _take_unlogged(self, batch: ElementBatch) -> None:
         """These elements are taken in from files, in which they are found again."""
@@ -409,9 +426,12 @@ class LoggedInputs(Inputs):
                 self._log_followed()
                 self._decide()
                 self._save_unlogged()
-            self._log.append(kind, self._head(), *content)
-            self._forget_recent()
+            self._write(kind, *content)
         self._state.steps += kind in STEPS
+
+    def _write(self, kind: Kind, *content: Block) -> None:
+        self._log.append(kind, self._head(), *content)
+        self._forget_recent()
 
     def _head(self) -> bytes:
         return HEAD.pack(*self._state.scopes, self._state.now)
@@ -439,10 +459,14 @@ class LoggedInputs(Inputs):
             self._state.steps += 1
 
     def _decide(self) -> None:
-        """Between two steps: save the state if it is time to, and settle the values on which the next step depends."""
+        """Between two steps: save the state if it is time to, and `_settle`."""
         self._reported(self._saving.check)
         if self._is_due():
             self._begin_snapshot()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Settle the values on which the next step depends."""
         self._count_scopes()
         clocks = self._engine._clocks
         self._state.now = clocks.wall.hold() if clocks.followed else 0
@@ -457,7 +481,7 @@ class LoggedInputs(Inputs):
         most, passed = max(LEAST, self._snapshot_bytes), self.clock() - self._saved_at
         outweighs = self._log.size > most and (passed >= APART or self._log.size > LONGEST * most)
         return (
-            (outweighs or (self._unlogged.any and passed >= MOST_APART))
+            (outweighs or (passed >= MOST_APART and self._unlogged.any))
             # The state of a query that is joining is in no snapshot.
             and self._joining is None
             and not self._saving.busy
