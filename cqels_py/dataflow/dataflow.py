@@ -23,7 +23,7 @@ from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.saved_state import DataflowState, load, save, stateful_parts
 from cqels_py.dataflow.scans import PartitionedScan, Scan
-from cqels_py.dataflow.shared_scans import SharedScansPool, SharedSource
+from cqels_py.dataflow.shared_scans import SharedScans, SharedScansPool, SharedSource
 from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.step_program import StepProgram, program_of
@@ -95,7 +95,8 @@ class Dataflow:
         self._timers = timers
         # Something happens at ticks without changes, too. A dataflow that reads the changelog is given all ticks.
         every_boundary = every_boundary or query.output == "RSTREAM" or _asks_for_now(query.root)
-        self._every_tick = every_boundary or changelog is not None or timers is not None
+        self._is_apart = changelog is not None or timers is not None
+        self._every_tick = every_boundary or self._is_apart
         # A query that feeds others, or sets timers, has steps that others have not. One without a name feeds none until it is
         # connected: see `apart`.
         feeds = query.form == "CONSTRUCT" and query.name is not None
@@ -247,7 +248,11 @@ class Dataflow:
     @property
     def can_move(self) -> bool:
         """May it take part in the steps of scans on which time began earlier? See `moving`."""
-        return not (self._every_tick or self._cell) and self.shared_scans.can_move and can_move(self._below())
+        return not (self._is_apart or self._cell) and self.shared_scans.can_move and can_move(self._below())
+
+    def waits_to_move(self, scans: SharedScans) -> bool:
+        """May it take part in the steps of these scans later, beside which its own stand, but not yet?"""
+        return not self.shared_scans.has_ticks_of(scans, every=self._every_tick)
 
     @property
     def origin(self) -> Hashable:
@@ -274,7 +279,8 @@ class Dataflow:
         if self._follows:
             self.shared_scans.readers.detach(self.reader)
             return
-        self.shared_scans.readers.park(self.reader)
+        if not self._every_tick:
+            self.shared_scans.readers.park(self.reader)
         self.shared_scans.readers.resume(self.reader)
 
     def apart(self) -> Dataflow:

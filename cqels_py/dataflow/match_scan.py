@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -183,16 +183,28 @@ class MatchScan(SharedSource):
         self._no_rows = np.empty((0, kernel.VALUES + self.width), np.int64)
         self._routed: RoutedBatch | None = None
         self._chunks: tuple[Delta, ...] = ()
+        self._stream_of = tuple(stream_of)
         # Last: a failure before this leaves no pattern behind.
-        self._patterns = [
-            [shared_scans.router.add((pattern, stream)) for pattern in event.patterns]
-            for event, stream in zip(node.events, stream_of, strict=True)
-        ]
+        self._patterns = self._add_patterns(shared_scans)
         self.events = [
             EventScan(event, stream, patterns, each)
             for event, stream, patterns, each in zip(node.events, stream_of, self._patterns, evaluators, strict=True)
         ]
         self.pattern = next((number for patterns in self._patterns for number in patterns), -1)
+
+    def _add_patterns(self, shared_scans: SharedScans) -> list[tuple[int, ...]]:
+        """Have the router of these scans match the patterns of all events: their numbers."""
+        add = shared_scans.router.add
+        of_events = zip(self.node.events, self._stream_of, strict=True)
+        return [tuple([add((pattern, stream)) for pattern in event.patterns]) for event, stream in of_events]
+
+    def move(self, shared_scans: SharedScans, key: Hashable) -> None:
+        """See `SharedSource`; the router there matches its patterns."""
+        self._patterns = self._add_patterns(shared_scans)
+        for event, patterns in zip(self.events, self._patterns, strict=True):
+            event.patterns = patterns
+        self.pattern = next((number for patterns in self._patterns for number in patterns), -1)
+        super().move(shared_scans, key)
 
     @property
     def next_timer(self) -> Timer:

@@ -219,6 +219,13 @@ class PartitionedScan(Scan):
         """The ids (width, n) of the mappings in the window."""
         return self._window.inside(self.partition.waiting)
 
+    def read_instead(self, partition: Partition) -> None:
+        """Read this partition from now on, which keeps the same units."""
+        if partition is not self.partition:
+            partition.acquire()
+            self.partition.release()
+            self.partition = partition
+
     def _release_inputs(self) -> None:
         super()._release_inputs()
         self.partition.release()
@@ -238,6 +245,7 @@ class Partition(SharedSource):
         assert partition is not None
         self._stream = window.stream
         patterns = tuple(dict.fromkeys(pattern for patterns in partition.alternatives for pattern in patterns))
+        self._of_patterns = patterns
         self._triples = window.bounds.measure is Measure.TRIPLES
         places = [_places(pattern) for pattern in patterns]
         keys = [KeyPattern(tuple(each), tuple(each.values())) for each in places]
@@ -247,6 +255,11 @@ class Partition(SharedSource):
         self._patterns = [shared_scans.router.add((pattern, window.stream)) for pattern in patterns]
         self._routed: RoutedBatch | None = None
         self._kept: Kept | None = None
+
+    def move(self, shared_scans: SharedScans, key: Hashable) -> None:
+        """See `SharedSource`; the router there matches its patterns."""
+        self._patterns = [shared_scans.router.add((pattern, self._stream)) for pattern in self._of_patterns]
+        super().move(shared_scans, key)
 
     def take(self, routed: RoutedBatch) -> Kept:
         """Take in a step, unless another scan has caused that already."""

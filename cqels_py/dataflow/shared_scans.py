@@ -107,6 +107,7 @@ class SharedScans:
         self.caches: list[StepCache] = []
         self.foreseeing: list[Foreseeing] = []
         self._counts_steps = any(not each.bounds.eager and not each.bounds.of_time for each in windows)
+        self._has_partitions = any(each.partitioned for each in windows)
         self._last_tick: int | None = None
         self.program: SettlesCounts | None = None
         """The programs of the queries' steps, if there are some."""
@@ -172,8 +173,8 @@ class SharedScans:
 
     @property
     def can_move(self) -> bool:
-        """Does nothing depend on when the first element came? Then the sources on these scans may move to others of the same key."""
-        return self.key is not None and not self.foreseeing and not self._counts_steps and self.clock.can_merge
+        """May the sources on these scans move to others of the same key? Not where steps are counted from the first element on."""
+        return self.key is not None and not self.foreseeing and not self._counts_steps
 
     def number_as(self, others: SharedScans) -> None:
         """Before the first step: elements get the numbers that they have for scans of the same key."""
@@ -186,8 +187,12 @@ class SharedScans:
         self.origin = object()
 
     def stands_with(self, others: SharedScans) -> bool:
-        """Would a step of these scans be one of the others?"""
+        """Would a step of these scans be one of the others, but for ticks at which nothing changes?"""
         return self.clock.stands_with(others.clock) and self._counter.stands_with(others._counter)
+
+    def has_ticks_of(self, others: SharedScans, *, every: bool) -> bool:
+        """Where these stand together: are the ticks to come those of the others? `every`: also those at which nothing changes."""
+        return (self.clock.can_merge and not every) or self.clock.has_ticks_of(others.clock)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -201,8 +206,12 @@ class SharedScans:
 
     @property
     def has_plain_steps(self) -> bool:
-        """Is a step of a single element its clock's, and nothing else's? Then programs may do it."""
-        return self.clock.takes_single and not self.foreseeing
+        """Is a step of a single element its clock's, and nothing else's? Then programs may do it.
+
+        Windows with PARTITION BY have no programs. So few elements have one step, whichever queries there are: mappings that leave
+        in any order give their places to others, so that the steps decide the order of results within a tick.
+        """
+        return self.clock.takes_single and not self.foreseeing and not self._has_partitions
 
     @property
     def is_plain(self) -> bool:

@@ -35,6 +35,8 @@ _NONE = np.empty(0, np.int64)
 _NO_STREAMS = np.empty(0, np.int32)
 _NO_TRIPLES = np.zeros(1, np.int64)
 _FIRST_ROOM = 256
+_MORE = 128
+"""Bytes of varints from this one on say that more follow."""
 _MOST_KEPT = 1 << 16
 """The most ticks whose arrays are kept from step to step."""
 _MOST_BOUNDARIES = 100_000_000
@@ -131,6 +133,11 @@ class _Schedule:
     def instants(self, instants: Points) -> None:
         self._chunks = deque([instants] if len(instants) else [])
 
+    @property
+    def to_come(self) -> list[int]:
+        """The instants, each once."""
+        return list(map(int, _each_once(self.instants)))
+
     def add(self, instants: Points) -> None:
         # Elements that come one by one mostly set the same instant.
         if len(instants) and instants.item(-1) != self.last:
@@ -178,6 +185,11 @@ class _Sessions:
     def ended(self, ended: Points) -> None:
         self._ended = [ended] if len(ended) else []
 
+    @property
+    def to_come(self) -> tuple[int | None, list[int]]:
+        """All that decides the ends to come, beside the elements that come."""
+        return self._last, self.ended.tolist()
+
     def add(self, time: Points) -> None:
         if len(time) == 0:
             return
@@ -209,6 +221,11 @@ class _PossibleSessionEnds:
     @property
     def next_instant(self) -> int:
         return self._schedule.next_instant
+
+    @property
+    def to_come(self) -> list[int]:
+        """All that decides the ends to come, beside the elements that come."""
+        return self._schedule.to_come
 
     def add(self, time: Points) -> None:
         self._schedule.add(time + self._gap)
@@ -360,8 +377,11 @@ class TickClock(StateRecord):
 
     @property
     def can_merge(self) -> bool:
-        """May a clock that began earlier take its place? Not where its own first element decides which results there are."""
-        return self.timers is None and not self._sessions and not self._every_boundary
+        """May a clock that began earlier take its place as soon as both stand together?
+
+        Otherwise only where they also have the same ticks to come.
+        """
+        return not self._sessions and not self._every_boundary
 
     def number_as(self, other: TickClock) -> None:
         """Before the first element: the next one has the number that it has for a clock of the same streams."""
@@ -372,6 +392,29 @@ class TickClock(StateRecord):
         """Have both had a tick, and stand at the same instant and the same elements?"""
         at, others = (self._ticked, self._now, self.through), (other._ticked, other._now, other.through)
         return self._ticked and at == others and bool((self._counts == other._counts).all())
+
+    def has_ticks_of(self, other: TickClock) -> bool:
+        """Are the ticks to come those of another clock with the same windows, beside which it stands, whatever comes?"""
+        return self.next_instant() == other.next_instant() and self._to_come() == other._to_come()
+
+    def _to_come(self) -> list[object]:
+        """All that decides the ticks to come, beside the elements that come."""
+        changes = [each.to_come for each in (*self._entries, *self._exits, *self._sessions.values())]
+        # Only where each boundary is a tick these go on.
+        boundaries = self._next_boundary if self._every_boundary else ()
+        return [*changes, boundaries, *map(self._waiting_instants, range(len(self._delays)))]
+
+    def _waiting_instants(self, q: int) -> tuple[int, int, bytes]:
+        """Those in a queue: the first one, the last one, and the differences between them."""
+        ends, room = self._ends[q], self._queues.shape[1]
+        start = ends.item(queue.EXPIRING + queue.AT)
+        used = (ends.item(queue.END) - start) % room
+        if not used:
+            return NEVER, NEVER, b""
+        waiting = np.roll(self._queues[q], -start)[:used]
+        # The first difference is to an instant that has passed; its last byte says that no more follow.
+        first = int(np.argmax(waiting < _MORE))
+        return ends.item(queue.EXPIRING + queue.NEXT), ends.item(queue.NEWEST), waiting[first + 1 :].tobytes()
 
     def told_before(self, time: int) -> int:
         """The instant through whose end all is told where the next element has this time."""

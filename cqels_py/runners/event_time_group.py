@@ -116,10 +116,10 @@ class EventTimeGroup:
         return found
 
     def _join_newcomers(self) -> None:
-        """Those that have had their first tick take part in the steps of others from now on."""
+        """Those whose ticks are those of others take part in the steps of these from now on."""
         waiting = []
         for queries, earlier in self._newcomers:
-            if not queries.has_ticked:
+            if not queries.has_ticked or queries.waits_for(earlier):
                 waiting.append((queries, earlier))
             elif queries.join(earlier):
                 self._on_scans.remove(queries)

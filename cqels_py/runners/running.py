@@ -299,6 +299,13 @@ class QueriesOnScans:
         """Have all queries had a tick?"""
         return all(query.dataflow.has_ticked for query in self._queries.values() if not query.is_detached)
 
+    def waits_for(self, others: QueriesOnScans) -> bool:
+        """Will their steps be those of others, with the same key, beside which they stand, but only later?"""
+        scans = others._shared_scans
+        return self._shared_scans.stands_with(scans) and any(
+            query.dataflow.waits_to_move(scans) for query in self._queries.values() if not query.is_detached
+        )
+
     def join(self, others: QueriesOnScans) -> bool:
         """Move to the scans of others, with the same key, and go on as part of them. False if steps there are other ones."""
         scans = others._shared_scans

@@ -34,11 +34,20 @@ FORMS = (
     "SELECT ?s ?x { STREAM :a %s { ?s :p%d ?v } STREAM :b [RANGE 3s] { ?s :p1 ?x } }",
     "SELECT ?v { STREAM :a %s { ?s :p%d ?v } } ORDER BY ?v LIMIT 2",
     "CONSTRUCT { ?s :q ?v } { STREAM :a %s { ?s :p%d ?v } }",
+    "SELECT ?v ?t { STREAM :a %s { ?s :p%d ?v } BIND(NOW() AS ?t) }",
+    "REGISTER RSTREAM <q> AS SELECT ?s (COUNT(*) AS ?n) { STREAM :a %s { ?s :p%d ?v . ?s :p1 ?w } } GROUP BY ?s",
+    "SELECT ?s ?w { MATCH WITHIN 3s { EVENT ON :a { ?s :p0 ?v } SEQ EVENT ON :a { ?s :p%.0s%d ?w } } }",
+    "SELECT ?s ?w { STREAM :a %s { ?s :p%d ?v } MATCH WITHIN 5 EVENTS { EVENT ON :a { ?s :p0 ?x } SEQ EVENT ON :b { ?s :p1 ?w } } }",
+    "SELECT ?s ?w { STREAM :a %s { ?s :p%d ?v } MATCH WITHIN 2s { EVENT ON :a { ?s ?x ?v BIND(?v AS ?y) } "
+    "SEQ EVENT ON :b { ?s :p1 ?w } } }",
 )
 WINDOWS = (
     "[RANGE 4s]", "[RANGE 4s]", "[RANGE 9s STEP 2s]", "[COUNT 4]", "[TRIPLES 5]", "[COUNT 4 STEP 2]", "[SESSION 2s]", "[NOW]",
-    "[FROM NOW-4s TO NOW-1s]",
+    "[FROM NOW-4s TO NOW-1s]", "[SESSION 2s STEP 1s]", "[SESSION 2s PARTITION BY ?s]", "[COUNT 2 PARTITION BY ?s]",
+    "[TRIPLES 2 PARTITION BY ?s]", "[COUNT 2 STEP 3 PARTITION BY ?s]",
 )  # fmt: skip
+AT_TICKS = (FORMS[8], *FORMS[12:16])
+"""Those that tell results at ticks without changes, too, and MATCH."""
 Rows = list[tuple[int, int, str]]
 Call = tuple[str, Any]
 
@@ -46,7 +55,7 @@ Call = tuple[str, Any]
 def drawn(seed: int, count: int) -> Iterator[Call]:
     """Elements, one by one or in tables, silence, and queries that come and go."""
     draw = random.Random(seed)
-    forms, windows = draw.sample(FORMS, 5), draw.sample(WINDOWS, 3)
+    forms, windows = draw.sample(FORMS, 4) + draw.sample(AT_TICKS, 2), draw.sample(WINDOWS, 3)
     now, there = 0, 0
     for _ in range(count):
         kind = draw.choice("pppprrua")
@@ -146,6 +155,37 @@ def test_results_and_their_order_are_those_of_queries_that_stay_apart(seed: int,
     assert moving.found == staying.found
     assert any(moving.found)
     assert moving.scans < staying.scans
+
+
+@pytest.mark.parametrize("window", [window for window in WINDOWS if "STEP 2]" not in window and "STEP 3" not in window])
+@pytest.mark.parametrize("form", [FORMS[0], *AT_TICKS])
+def test_in_the_end_queries_of_one_window_are_on_the_same_scans(form: str, window: str) -> None:
+    draw, moving, staying, now = random.Random(1), Run(), Run(), 0
+    for number in range(40):
+        now += draw.choice((0, 300_000, 1_500_000)) if number < 30 else 5_000_000
+        triples = [(f"<{EX}s{draw.randrange(2)}>", f"<{EX}p{draw.randrange(2)}>", draw.randrange(5)) for _ in "ab"]
+        calls: list[Call] = [("push", (draw.choice((A, A, B)), triples, now))]
+        if number in (0, 7, 15):
+            calls.insert(0, ("register", form % (window, number % 2)))
+        for call in calls:
+            moving.do(call)
+            apart(lambda call=call: staying.do(call))  # type: ignore[misc]
+    assert moving.found == staying.found
+    assert any(moving.found)
+    assert (moving.scans, staying.scans) == (1, 3)
+
+
+def test_ticks_of_before_are_no_ticks_of_a_query_that_tells_all_of_its_own() -> None:
+    run, text = Run(), "REGISTER RSTREAM <q> AS SELECT ?v { STREAM :a [RANGE 9s] { ?s :p0 ?v } }"
+    for time in (1_000_000, 2_000_000):
+        run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p0>", 1)], time)))
+        run.do(("register", text))
+    for time in (3_000_000, 10_500_000, 11_500_000, 12_500_000):
+        run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p0>", 1)], time)))
+        assert run.scans == (2 if time < 11_000_000 else 1)
+    # At 11 s the element of 2 s leaves, which the second query has not seen.
+    assert 11_000_000 in {time for time, _, _ in run.found[0]}
+    assert {time for time, _, _ in run.found[1]} == {3_000_000, 10_500_000, 11_500_000, 12_000_000, 12_500_000}
 
 
 @pytest.mark.parametrize("seed", range(30, 33))

@@ -66,14 +66,15 @@ def leaders(run: Run) -> int:
 @pytest.mark.parametrize("options", [{}, {"batch": 4}, {"lateness": 800_000}], ids=["one by one", "batches", "late"])
 @pytest.mark.parametrize("seed", [0, 1, 2, 4, 6])  # Of the calls of the others none leave equal queries.
 def test_each_has_the_results_in_the_order_that_it_has_alone(seed: int, options: dict[str, Any]) -> None:
-    together, alone = Run(**options), Run(**options)
+    together, alone, most = Run(**options), Run(**options), 0
     for call in calls(seed, 150):
         together.do(call)
         apart(lambda call=call: alone.do(call))  # type: ignore[misc]
+        most = max(most, leaders(alone) - leaders(together))
     for each in (together, alone):
         each.engine.flush()
     assert together.found == alone.found
-    assert leaders(together) < leaders(alone)
+    assert most > 0
 
 
 @pytest.mark.parametrize("window", WINDOWS)
