@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from cqels_py.batches.results import ResultBatch, last_rows, unnumbered
@@ -117,9 +116,7 @@ class ResultSink:
             self._each(lambda sink: sink.flush())
 
     def commit(self) -> None:
-        with suppress(StorageError):
-            self._store.flush()
-            self._store.sync()
+        """Commit the other sinks: the store is synced before the next snapshot is saved (`Companion.sync`)."""
         for sink in self._others:
             try:
                 sink.commit()

@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
@@ -72,7 +73,9 @@ class ResultStore:
         # The number of the last result that is in a file, and the bytes of those behind it that can be read.
         self._written = self._unwritten_bytes = 0
         self._written_at = 0.0
-        self._unsynced = False
+        # Is something in the last file that has not been synced? Has a file begun since the folder was synced?
+        self._unsynced = self._began = False
+        self._ended = False
         self.failing = False
         """Could results not be written? They wait in memory for the next `flush`."""
         self.waits = False
@@ -190,22 +193,32 @@ class ResultStore:
                 self._write_all()
 
     def sync(self) -> None:
-        """Return when all results that can be read are durable. StorageError where that fails."""
+        """Return when all results that can be read are durable. StorageError where that fails. Others may write meanwhile."""
+        try:
+            with ExitStack() as opened:
+                with self._lock:
+                    if self._ended:
+                        return
+                    self._take_shared()
+                    self._write_all()
+                    if not self._unsynced or not self._files:
+                        return
+                    written = self._written
+                    # A file that is removed meanwhile can be synced nevertheless.
+                    paths = [self._name(self._files[-1]), *([str(self._folder)] if self._began else [])]
+                    descriptors = [_opened(path, opened) for path in paths]
+                for each in descriptors:
+                    durable_files.sync(each)
+        except OSError as error:
+            raise StorageError(f"cannot sync {self._folder}: {error.strerror}") from error
         with self._lock:
-            self._take_shared()
-            self._write_all()
-            if not self._unsynced or not self._files:
-                return
-            try:
-                descriptor = os.open(self._path(self._files[-1]), os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    durable_files.sync(descriptor)
-                finally:
-                    os.close(descriptor)
-                durable_files.sync_entries(self._folder)
-            except OSError as error:
-                raise StorageError(f"cannot sync {self._folder}: {error.strerror}") from error
-            self._unsynced = False
+            if self._written == written:
+                self._unsynced = self._began = False
+
+    def end(self) -> None:
+        """Nothing is written any more."""
+        with self._lock:
+            self._ended = True
 
     def is_in_memory(self, number: int) -> bool:
         """Does `read` from this number need no file?"""
@@ -262,6 +275,8 @@ class ResultStore:
         return keep.age is not None and time.time() - self._written_at >= keep.age / _FILES / _WRITES
 
     def _write_all(self) -> None:
+        if self._ended:
+            return
         self._written_at = time.time()
         try:
             while self._written < self._last:
@@ -322,6 +337,7 @@ class ResultStore:
                     os.close(descriptor)
             self._path(first).touch()
             self._files.append(first)
+            self._began = True
             # Without the oldest there are enough, also when this one has begun.
             while len(self._files) > 1 and self._are_enough():
                 durable_files.remove(self._path(self._files[0]))
@@ -377,7 +393,14 @@ class ResultStore:
         self._last = self._written = self._files[-1] + len(lines) - 1
         self._remember(lines)
         self._unwritten_bytes = 0
-        self._unsynced = True
+        self._unsynced = self._began = True
+
+
+def _opened(path: str, until: ExitStack) -> int:
+    """A descriptor of a file or folder that is to be synced, closed at the end of `until`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    until.callback(os.close, descriptor)
+    return descriptor
 
 
 _NUMBER = b'{"number":'

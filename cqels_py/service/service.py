@@ -130,7 +130,7 @@ class Service:
         """The last reports."""
         self._stores: dict[str, ResultStore] = {}
         self.engine = Engine(
-            checkpoint=Companion(self._folder.engine, {}, self._sync_results),
+            checkpoint=Companion(self._folder.engine, {}, self._commit_sinks, sync=self._sync_results),
             durable=BATCH,
             clock=WALL,
             on_unread=IGNORE,
@@ -365,7 +365,7 @@ class Service:
         except BaseException:
             if running.query is not None:
                 self.engine.unregister(running.query)
-            self._stores.pop(running.name, None)
+            self._forget_store(running.name)
             raise
 
     def _replace(
@@ -430,7 +430,7 @@ class Service:
             if running.sink is not None:
                 running.sink.close()
             del self.queries[name]
-            self._stores.pop(name, None)
+            self._forget_store(name)
             running.removed = True
             running.store.wake()
             self._folder.remove_results(name)
@@ -565,6 +565,11 @@ class Service:
         self._stores[name] = store
         return store
 
+    def _forget_store(self, name: str) -> None:
+        """Nothing is written to it any more: its folder may be removed, or be that of another one."""
+        if (store := self._stores.pop(name, None)) is not None:
+            store.end()
+
     # --- after a restart ----------------------------------------------------------------------------------------------
 
     def _restore(self) -> None:
@@ -604,14 +609,17 @@ class Service:
             _LOG.error("the query %s does not run: %s", name, error)
             running.failure = error
 
-    def _sync_results(self) -> NamedValues:
-        """Before a snapshot: results that the engine will not make again are durable."""
+    def _commit_sinks(self) -> NamedValues:
+        """Between two steps, before the state is copied for a snapshot."""
         for served in list(self.queries.values()):
             if served.query is not None:
                 served.query.delivery.commit()
+        return {"json": "{}"}
+
+    def _sync_results(self) -> None:
+        """Before a snapshot is saved: results that the engine will not make again are durable. Elements need not wait for it."""
         for store in list(self._stores.values()):
             store.sync()
-        return {"json": "{}"}
 
     def _report(self, error: CqelsError) -> None:
         _LOG.warning("%s", error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from cqels_py.checkpoints import durable_files
 from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.engine.durable.logged import LoggedInputs
 from cqels_py.service import result_store
 from cqels_py.service.definitions import Keep, QueryDefinition, StreamDefinition
 from cqels_py.service.result_store import ResultStore
@@ -90,6 +92,95 @@ def test_results_that_cannot_be_written_can_be_read_and_are_written_later(
     assert ResultStore(tmp_path / "r", ALL).last == 0
     store.flush()
     assert list(ResultStore(tmp_path / "r", ALL).read(1, 9)) == [_read(1), _read(2)]
+
+
+def test_a_store_takes_results_while_it_is_synced_and_syncs_them_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, synced = ResultStore(tmp_path / "r", ALL), list[int]()
+    store.add([_line(1)])
+    store.flush()
+
+    def take_one_more() -> None:
+        store.add([_line(2)])
+        store.flush()
+        # Another thread may even sync them.
+        store.sync()
+
+    def sync(descriptor: int) -> None:
+        synced.append(descriptor)
+        if len(synced) == 1:
+            other = threading.Thread(target=take_one_more)
+            other.start()
+            other.join(60)
+            assert not other.is_alive()
+
+    monkeypatch.setattr(durable_files, "sync", sync)
+    store.sync()
+    # The file and its folder, for the other thread too.
+    assert len(synced) == 4
+    assert list(ResultStore(tmp_path / "r", ALL).read(1, 9)) == [_read(1), _read(2)]
+    store.sync()
+    before = len(synced)
+    store.sync()
+    assert len(synced) == before
+    store.add([_line(3)])
+    store.flush()
+    store.sync()
+    # The folder has no new file.
+    assert len(synced) == before + 1
+
+
+def test_a_store_that_has_ended_writes_nothing(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "r", ALL)
+    store.add([_line(1)])
+    store.flush()
+    store.end()
+    store.sync()
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_snapshot_is_saved_once_results_are_durable_and_elements_do_not_wait_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(tmp_path / "data")
+    service.put_stream("readings", StreamDefinition.of({"iri": READINGS}))
+    service.put_query("hot", QueryDefinition(HOT))
+    sync, syncing, goes_on = ResultStore.sync, threading.Event(), threading.Event()
+
+    def wait(store: ResultStore) -> None:
+        syncing.set()
+        assert goes_on.wait(60)
+        sync(store)
+
+    def push(subject: str) -> None:
+        service.push([Pushed.of(service.stream("readings"), reading(subject, 31), "nt", None)])
+
+    def snapshots() -> int:
+        return len(list((tmp_path / "data/engine").glob("*.snapshot")))
+
+    push("s1")
+    monkeypatch.setattr(ResultStore, "sync", wait)
+    before, saving = snapshots(), threading.Thread(target=service.engine.checkpoint)
+    saving.start()
+    assert syncing.wait(60)
+    assert snapshots() == before
+    assert ResultStore(tmp_path / "data/results/hot", ALL).last == 0
+    goes_on.set()
+    saving.join(60)
+    assert snapshots() == before + 1
+    assert ResultStore(tmp_path / "data/results/hot", ALL).last == 1
+    # The thread that pushes begins a snapshot, which another one saves.
+    syncing.clear()
+    goes_on.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(LoggedInputs, "_is_due", lambda _: True)
+        push("s2")
+    assert syncing.wait(60)
+    push("s3")
+    assert service.queries["hot"].store.last == 3
+    goes_on.set()
+    service.close()
 
 
 def test_files_of_an_earlier_version_have_numbers_already(tmp_path: Path) -> None:

@@ -18,9 +18,11 @@ class Companion:
 
     `identity`: whatever else has to be the same after a restart, by the names under which a difference is told. `state`: gives
     plain values for each snapshot. `restored`: those of the snapshot that the engine goes on from; None: the folder is new.
+    `sync`: called before a snapshot is saved, in the thread that saves it: makes durable whatever the engine will not make again.
     """
 
     folder: Path
     identity: Mapping[str, str]
     state: Callable[[], NamedValues]
     restored: NamedValues | None = None
+    sync: Callable[[], None] | None = None

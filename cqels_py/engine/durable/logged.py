@@ -552,6 +552,8 @@ class LoggedInputs(Inputs):
         return state_of(self._engine, self._state, self._options, self._companion)
 
     def _save(self, number: int, state: Mapping[str, NamedValues], unlogged: int = 0) -> None:
+        if self._companion is not None and self._companion.sync is not None:
+            self._companion.sync()
         self._snapshot_bytes = self._snapshots.save(state, number)
         self._unlogged.saved = unlogged
         oldest = min(self._snapshots.numbers())
