@@ -96,7 +96,9 @@ class Dataflow:
         # Something happens at ticks without changes, too. A dataflow that reads the changelog is given all ticks.
         every_boundary = every_boundary or query.output == "RSTREAM" or _asks_for_now(query.root)
         self._is_apart = changelog is not None or timers is not None
-        self._every_tick = every_boundary or self._is_apart
+        # Rules have told all changes when they set timers.
+        told = self._is_apart and changelog is None and query.rules is not None
+        self._every_tick = every_boundary or (self._is_apart and not told)
         # A query that feeds others, or sets timers, has steps that others have not. One without a name feeds none until it is
         # connected: see `apart`.
         feeds = query.form == "CONSTRUCT" and query.name is not None

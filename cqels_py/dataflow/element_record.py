@@ -35,10 +35,11 @@ class ElementRecord:
         self._time, self._first = numbers[_TIME:_FIRST], numbers[_FIRST:_NUMBERS]
         self._columns, self._matches = np.empty(3 * MOST_TRIPLES, np.int64), np.empty(MOST_MATCHES, np.int64)
         self._element_tick, texts = np.empty(1, np.int32), np.empty(_MOST_BYTES, np.uint8)
-        of_triple, none = np.zeros(MOST_TRIPLES, np.int64), np.empty(0, np.int64)
+        of_triple = np.zeros(MOST_TRIPLES, np.int64)
+        self._boundaries = np.empty(_MOST_TICKS, np.int64)
         self._table = ArrayTable(
             self._words, self._time, self._stream, self._first, self._columns, of_triple, self._number, self._element_tick,
-            self._matches, texts, none,
+            self._matches, texts, self._boundaries,
         )  # fmt: skip
         self.address = self._table.address
         self.ticks = StepTicks(clock, self._time, self._words)
@@ -84,7 +85,9 @@ class ElementRecord:
 
     def take_time(self) -> bool:
         """Let the clock take in the element, as its entry has stopped. False: there are too many ticks for a program."""
-        made, to = self._clock.step(self._time.copy(), self._stream.copy(), self._first.copy()), self._to_numbers
+        to = self._to_numbers
+        self._clock.set_timers(self._boundaries[: to[element.DUE_BOUNDARIES]])
+        made = self._clock.step(self._time.copy(), self._stream.copy(), self._first.copy())
         to[element.TICKS], to[element.DUE_THROUGH] = len(made.ticks), made.expired_through
         self._number[:], self._element_tick[:], self._made = made.number, made.element_tick, made
         return len(made.ticks) <= _MOST_TICKS

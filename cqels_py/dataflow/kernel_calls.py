@@ -49,6 +49,8 @@ _STEPS_ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
     "steps.rows.distinct": (plan.DistinctRowsOf,),
     "steps.rows.extend_rows": (plan.ExtendRows,),
     "steps.rows.filter_rows": (plan.FilterRows,),
+    "steps.rules.tell_changes": (plan.StateRows,),
+    "steps.rules.tell_time": (plan.StateRows,),
     "steps.top.top": (plan.TopRows,),
 }
 """Entries of programs that only plans with one of these nodes have."""

@@ -27,11 +27,14 @@ from cqels_py.dataflow.program_parts import (
     OperatorPart,
     Part,
     ScanPart,
+    StatePart,
     TopPart,
     WaitPart,
 )
+from cqels_py.dataflow.running_rules import RunningRules
 from cqels_py.dataflow.scans import WindowScan
 from cqels_py.dataflow.shared_scans import SharedScans
+from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.windows import Measure
 from cqels_py.kernels.compiler.native_call import address_of
@@ -40,6 +43,7 @@ from cqels_py.kernels.rows import distinct
 from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, matches, once, scan, top
 from cqels_py.kernels.steps import element as element_entries
 from cqels_py.kernels.steps import rows as row_entries
+from cqels_py.kernels.steps import rules as rule_entries
 from cqels_py.kernels.windows import clock
 from cqels_py.operators.r2r.aggregate import NO_HASHED_NUMBERS, OF_FLOATS, TO_ASK_OF, GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
@@ -101,6 +105,7 @@ class ProgramBuilder:
         self._nodes: list[DataflowNode] = []
         self.counted: list[DataflowNode] = []
         """The sources that no other program had before."""
+        self._rules: tuple[RunningRules, ...] = ()
         self.parts: list[Part] = []
         """Those of `add`, in the order of their rows."""
 
@@ -125,9 +130,25 @@ class ProgramBuilder:
         links = here, element_entries.ENCODE.address(), terms.shift
         encode = self.add_row(element_entries.encode, links, terms.table, terms.arena, terms.meta)
         self.texts = encode.address
-        self.add_row(element_entries.tell_time, (here, element_entries.CLOCK.address(), shared.clock.address))
+        telling = here, element_entries.CLOCK.address(), shared.clock.address
+        if shared.foreseeing:
+            self._add_rules(telling)
+        else:
+            self.add_row(element_entries.tell_time, telling)
         self.add_row(element_entries.route, (here, element_entries.MATCH.address(), shared.router.table.address))
         return encode
+
+    def _add_rules(self, telling: tuple[int, int, int]) -> None:
+        """Add the row that tells the time with the ticks of the query's rules."""
+        (rules,) = self._shared.foreseeing
+        assert isinstance(rules, RunningRules)
+        tests = rules.entry_tests()
+        evaluate = scan.EVALUATION.address() if tests else 0
+        own = rule_entries.DERIVE.address(), *rules.entry_links, evaluate, rules.type
+        self._records += tests
+        links = *telling, *own, *(each.address for each in tests)
+        self.add_row(rule_entries.tell_time, links, *rules.entry_arrays(self._shared.clock.streams))
+        self._rules = (rules,)
 
     def finished(self, status: npt.NDArray[np.int64]) -> Program:
         """The program, which writes `status`."""
@@ -177,7 +198,7 @@ class ProgramBuilder:
     def add_scans(self, root: DeltaSource) -> None:
         """Add all scans that a source reads."""
         for source in sources_below(root):
-            if isinstance(source, WindowScan | MatchScan):
+            if isinstance(source, WindowScan | MatchScan | StateScan):
                 self.add(source)
 
     def add_sources_with_entries(self, root: DeltaSource) -> None:
@@ -206,7 +227,9 @@ class ProgramBuilder:
         own = {id(node) for node in self.counted}
         parts = zip(self.sources, self.parts, strict=True)
         return RowCounts(
-            (), _NO_TOTALS, tuple(p for node, p in parts if isinstance(p, CountingPart) and id(node) in own)
+            (),
+            _NO_TOTALS,
+            (*self._rules, *(p for node, p in parts if isinstance(p, CountingPart) and id(node) in own)),
         )
 
     def _add(self, node: DataflowNode) -> DeltaRecord:
@@ -214,6 +237,8 @@ class ProgramBuilder:
             return self._add_scan(node)
         if isinstance(node, MatchScan):
             return self._add_match(node)
+        if isinstance(node, StateScan):
+            return self._add_state(node)
         if isinstance(node, Constant):
             # It changes between steps only.
             unchanged = DeltaRecord(len(node.node.variables))
@@ -316,6 +341,14 @@ class ProgramBuilder:
         self.parts.append(part)
         return output
 
+    def _add_state(self, each: StateScan) -> DeltaRecord:
+        output, rules = DeltaRecord(len(each.node.variables)), each.rules
+        kept = rules.told_changes.address, each.later_changes.address
+        own = each.predicate, each.node.step or 0, output.address, self._shared.clock.address
+        self.add_row(rule_entries.tell_changes, (self._element, 0, *kept, *own))
+        self.parts.append(StatePart(each, output))
+        return output
+
     def _add_scan(self, each: WindowScan) -> DeltaRecord:
         window, tests, shared, most = each.window, each.tests, self._shared, MOST_TRIPLES
         output, asked = DeltaRecord(len(each.columns)), np.zeros(3, np.int64)
@@ -413,9 +446,7 @@ def has_entries(root: DeltaSource) -> bool:
 
 
 def _has_entry(source: DataflowNode) -> bool:
-    if isinstance(source, WindowScan):
-        return source.is_plain
-    if isinstance(source, MatchScan):
+    if isinstance(source, WindowScan | MatchScan | StateScan):
         return source.is_plain
     if isinstance(source, Constant):
         return True

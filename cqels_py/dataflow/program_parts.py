@@ -15,7 +15,9 @@ from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.delta_sources import OperatorNode
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.router import RoutedBatch
+from cqels_py.dataflow.running_rules import RunningRules
 from cqels_py.dataflow.scans import WindowScan
+from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dataflow.step_memory import SharedBlocks
 from cqels_py.event_time.clock import TickClock, Ticks
 from cqels_py.kernels.patterns import runs
@@ -260,7 +262,27 @@ class MatchPart:
             self._scan.take_made(routed, (self._scan.state.found(),))
 
 
-CountingPart: TypeAlias = MatchPart | WaitPart
+@dataclass(slots=True)
+class StatePart:
+    """A STATE."""
+
+    scan: StateScan
+    output: DeltaRecord
+
+    def make_room(self, time: int, triples: int) -> None:
+        raise AssertionError("there is room for as many rows as a delta has")
+
+    def find_values(self) -> None:
+        raise AssertionError("only operators with expressions or aggregates ask for values")
+
+    def hand_over(self, routed: RoutedBatch) -> None:
+        self.scan.take_made(routed, self.output.deltas())
+
+    def hand_over_begun(self, routed: RoutedBatch) -> None:
+        """It is done as a whole, or not at all."""
+
+
+CountingPart: TypeAlias = MatchPart | WaitPart | RunningRules
 """Parts that count the rows that they take in."""
 
 

@@ -16,15 +16,19 @@ from cqels_py.dataflow.work import Work
 from cqels_py.dictionary import Dictionary
 from cqels_py.distribution.rule_keys import CLASS, TYPE, given_predicates
 from cqels_py.errors import RunError
-from cqels_py.event_time.windows import Points
+from cqels_py.event_time.windows import NEVER, Points
+from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.rules import records
+from cqels_py.kernels.steps import rules as entries
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.plan.nodes import StateRows, StaticScan
-from cqels_py.plan.temporal_rules import PlannedRules, RuleProgram
+from cqels_py.plan.temporal_rules import PlannedRules, RuleProgram, RuleTest
+from cqels_py.state.kept_rows import KeptRows
 from cqels_py.state.temporal_rules import RuleState, RuleTables
 
 Int64 = npt.NDArray[np.int64]
 _MOST_STEPS = 100_000_000
+_BEFORE_ALL = np.iinfo(np.int64).min // 2
 
 
 class FactPatterns:
@@ -34,22 +38,22 @@ class FactPatterns:
         named = [(program.predicates[n].name, n) for n in given_predicates(program)]
         self._width = program.width
         self.type = dictionary.encode_one(TYPE)
-        self._classes = _by_id(
+        self.classes = _by_id(
             [(dictionary.encode_one(f"<{name.removeprefix(CLASS)}>"), n) for name, n in named if name.startswith(CLASS)]
         )
-        self._properties = _by_id(
+        self.properties = _by_id(
             [(dictionary.encode_one(f"<{name}>"), n) for name, n in named if not name.startswith(CLASS)]
         )
 
     def live_ids(self) -> Iterator[Ids]:
-        yield from (np.array([self.type], np.int64), self._classes[0], self._properties[0])
+        yield from (np.array([self.type], np.int64), self.classes[:, 0], self.properties[:, 0])
 
     def facts(self, subject: Ids, predicate: Ids, object_: Ids, lo: Int64, hi: Int64) -> Int64:
         """Rows (predicate's number, ids, lo, hi) of the triples that are facts, in their order."""
-        number = _numbers(self._properties, predicate)
+        number = _numbers(self.properties, predicate)
         is_property = number >= 0
         typed = np.flatnonzero(predicate == self.type)
-        number[typed] = _numbers(self._classes, object_[typed])
+        number[typed] = _numbers(self.classes, object_[typed])
         kept = np.flatnonzero(number >= 0)
         rows = np.zeros((len(kept), self._width + 3), np.int64)
         rows[:, 0], rows[:, 1] = number[kept], subject[kept]
@@ -66,15 +70,14 @@ class FactPatterns:
         return self.facts(subject, predicate, object_, -ends[0], ends[1])
 
 
-def _by_id(pairs: Sequence[tuple[int, int]]) -> tuple[Int64, Int64]:
-    """Ids in order, and their numbers."""
-    table = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-    return np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
+def _by_id(pairs: Sequence[tuple[int, int]]) -> Int64:
+    """Rows of an id and its number, in order."""
+    return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 
-def _numbers(table: tuple[Int64, Int64], ids: Ids) -> Int64:
+def _numbers(table: Int64, ids: Ids) -> Int64:
     """The numbers of ids, -1 for those that have none."""
-    keys, numbers = table
+    keys, numbers = table[:, 0], table[:, 1]
     if not len(keys):
         return np.full(len(ids), -1, np.int64)
     place = np.minimum(np.searchsorted(keys, ids), len(keys) - 1)
@@ -106,6 +109,21 @@ class RuleTests:
                 found[rows] = np.where(value == 0, records.FAILED, value)
         return found
 
+    def records(self) -> list[ArrayTable]:
+        """Those of the tests as kernels/steps/rules.py has them."""
+        return [self._record(test) for test in self._rules.program.tests]
+
+    def _record(self, test: RuleTest) -> ArrayTable:
+        column, names = dict(test.columns), self._rules.expressions[test.number].inputs
+        places = np.array([1 + column[name] for name in names], np.int64)
+        of_test, now, value = (
+            np.array([test.predicate, test.condition], np.int64),
+            np.zeros(1, np.int64),
+            np.empty(1, np.int64),
+        )
+        program = self.evaluators[test.number].program
+        return ArrayTable(of_test, *program, places, np.empty(len(places), np.int64), now, value)
+
 
 class RunningRules:
     """The state of a query's rules, which all of its STATEs read: `states`.
@@ -131,9 +149,14 @@ class RunningRules:
         self.work = Work()
         self.evaluators = tuple(evaluators)
         self._patterns = FactPatterns(rules.program, dictionary)
-        tests = RuleTests(rules, evaluators)
+        self._tests = RuleTests(rules, evaluators)
         self._tables = _tables(rules.program, dictionary)
-        self._state = RuleState(self._tables, tests=tests)
+        width = self._tables.width + 3
+        self.facts_to_come, self.told_changes, self.tick_instants = KeptRows(width), KeptRows(width), KeptRows(1)
+        """The records of `_waiting`, `changes` and `_instants`."""
+        self.numbers = np.array([NEVER, _BEFORE_ALL, entries.READY, 0, 0], np.int64)
+        """As kernels/steps/rules.py has them."""
+        self._state = RuleState(self._tables, tests=self._tests)
         self._streams = np.array(rules.streams, np.int32)
         self._scans = shared_scans
         self._states = tuple(states)
@@ -143,11 +166,7 @@ class RunningRules:
         self._waiting = self._in_order(
             np.concatenate([self._patterns.static_facts(static), self._given_facts(dictionary)])
         )
-        self._instants = np.empty(0, np.int64)
-        self._first: int | None = None
         self._reported: int | None = None
-        self.changes = np.empty((0, self._tables.width + 3), np.int64)
-        """Rows (answer's predicate, ids, instant, sign) in order of time, of the step to come."""
         shared_scans.foreseeing.append(self)
 
     def answer(self, number: int) -> int:
@@ -160,8 +179,74 @@ class RunningRules:
         self._waiting = self._waiting[self._own.mine(self._waiting)]
 
     @property
-    def no_changes(self) -> Int64:
-        return self.changes[:0]
+    def changes(self) -> Int64:
+        """Rows (answer's predicate, ids, instant, sign) in order of time, of the step to come."""
+        return self.told_changes.rows
+
+    @changes.setter
+    def changes(self, rows: Int64) -> None:
+        self.told_changes.rows = rows
+
+    @property
+    def _waiting(self) -> Int64:
+        """Rows (predicate's number, ids, lo, hi) of facts that are not to be derived from yet, in order of their beginnings."""
+        return self.facts_to_come.rows
+
+    @_waiting.setter
+    def _waiting(self, rows: Int64) -> None:
+        self.facts_to_come.rows = rows
+
+    @property
+    def _instants(self) -> Int64:
+        """The instants to come at whose ends there are ticks, in order."""
+        return self.tick_instants.rows.reshape(-1)
+
+    @_instants.setter
+    def _instants(self, instants: Int64) -> None:
+        self.tick_instants.rows = instants.reshape(-1, 1)
+
+    @property
+    def _first(self) -> int | None:
+        """The time at which the streams have begun."""
+        first = self.numbers.item(entries.FIRST)
+        return None if first == NEVER else first
+
+    @_first.setter
+    def _first(self, time: int | None) -> None:
+        self.numbers[entries.FIRST] = NEVER if time is None else time
+
+    @property
+    def is_plain(self) -> bool:
+        """See `Foreseeing`."""
+        return self._own is None and not self._every_instant
+
+    def entry_arrays(self, streams: int) -> tuple[Int64, ...]:
+        """Those of the record of `tell_time` in kernels/steps/rules.py, of a query with so many streams."""
+        facts = np.zeros(streams, np.int64)
+        facts[self._streams] = 1
+        steps = np.array([each or 0 for each in self._steps], np.int64)
+        return self.numbers, facts, self._patterns.properties, self._patterns.classes, steps
+
+    @property
+    def entry_links(self) -> tuple[int, ...]:
+        """Those of its LINKS from PROGRAM on to INSTANTS."""
+        kept = self.facts_to_come, self.told_changes, self.tick_instants
+        return *self._state.records, *(each.address for each in kept)
+
+    @property
+    def type(self) -> int:
+        """The id of rdf:type."""
+        return self._patterns.type
+
+    def entry_tests(self) -> list[ArrayTable]:
+        """The records of the tests."""
+        return self._tests.records()
+
+    def settle(self) -> None:
+        """Count the facts and the changes of compiled steps."""
+        self.work.rows_in += self.numbers.item(entries.FACTS_TAKEN)
+        self.work.rows_out += self.numbers.item(entries.CHANGES_MADE)
+        self.numbers[[entries.FACTS_TAKEN, entries.CHANGES_MADE]] = 0
 
     def begin(self, time: int) -> None:
         """See `Foreseeing`: facts that hold always are reported from this instant on."""
@@ -175,16 +260,23 @@ class RunningRules:
         return self._first is not None and kept
 
     def foresee(self, batch: ElementBatch, through: int, last: int) -> None:
-        """See `Foreseeing`."""
-        if len(batch):
-            self._take(batch)
+        """See `Foreseeing`. An entry may have begun (kernels/steps/rules.py)."""
+        waiting, begun = self._waiting, self.numbers[entries.STAGE] == entries.DERIVING
+        self.numbers[entries.STAGE] = entries.READY
+        if len(batch) and not begun:
+            waiting = self._take(batch)
+        self._derive(waiting, through, last, begun=begun)
+        self.numbers[entries.TOLD] = through
+
+    def _derive(self, waiting: Int64, through: int, last: int, *, begun: bool) -> None:
         # Nothing is reported before the end of the first instant, also of facts that have held before it.
         if self._first is None or through < self._first:
+            self._waiting = waiting
             return
         until = 2 * through + 1
-        known = int(np.searchsorted(self._waiting[:, -2], until, side="right"))
-        given, self._waiting = np.ascontiguousarray(self._waiting[:known]), self._waiting[known:]
-        told = np.concatenate(list(self._state.derive(given, until)))
+        known = int(np.searchsorted(waiting[:, -2], until, side="right"))
+        told = np.concatenate(list(self._state.derive(np.ascontiguousarray(waiting[:known]), until, begun=begun)))
+        self._waiting = waiting[known:]
         if self._own is not None:
             told = told[self._own.mine(told)]
         told = told[np.argsort(told[:, -2], kind="stable")]
@@ -193,7 +285,8 @@ class RunningRules:
         self.work.rows_out += len(told)
         self._set_timers(through, last)
 
-    def _take(self, batch: ElementBatch) -> None:
+    def _take(self, batch: ElementBatch) -> Int64:
+        """The facts that wait, and those of the elements."""
         element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
         mine = np.isin(batch.stream, self._streams)
         kept = mine[element]
@@ -205,9 +298,9 @@ class RunningRules:
         # Facts that have held before are reported from the first element of the streams on, whatever it says.
         if self._first is None and mine.any():
             self._first = batch.time[mine].item(0)
-        self._waiting = self._in_order(np.concatenate([self._waiting, facts])) if len(self._waiting) else facts
         if self._every_instant and None in self._steps:
             self._instants = np.union1d(self._instants, batch.time[mine])
+        return self._in_order(np.concatenate([self._waiting, facts])) if len(self._waiting) else facts
 
     def _given_facts(self, dictionary: Dictionary) -> Int64:
         """Those that come with the rules."""
@@ -257,7 +350,8 @@ class RunningRules:
 
     @property
     def nbytes(self) -> int:
-        return self._state.nbytes + self._waiting.nbytes
+        kept = self.facts_to_come, self.told_changes, self.tick_instants
+        return self._state.nbytes + sum(each.nbytes for each in kept)
 
 
 def boundaries(times: Points, step: int | None) -> Points:

@@ -64,6 +64,11 @@ class Foreseeing(Protocol):
         """May something change without another element? Its instant is not known yet."""
         ...
 
+    @property
+    def is_plain(self) -> bool:
+        """Is there an entry that does the same for an element?"""
+        ...
+
     def foresee(self, batch: ElementBatch, through: int, last: int) -> None:
         """Take in the elements of the step to come. After it all is known through the end of the instant `through`.
 
@@ -211,7 +216,14 @@ class SharedScans:
         Windows with PARTITION BY have no programs. So few elements have one step, whichever queries there are: mappings that leave
         in any order give their places to others, so that the steps decide the order of results within a tick.
         """
-        return self.clock.takes_single and not self.foreseeing and not self._has_partitions
+        # Timers that nobody foresees are set between two steps.
+        foreseen = self.clock.timers is None or bool(self.foreseeing)
+        plain = foreseen and not self._has_partitions and all(each.is_plain for each in self.foreseeing)
+        return plain and self.clock.takes_single
+
+    def foresee_one(self, batch: ElementBatch) -> None:
+        """Go on where the entry of those who foresee has stopped, before the clock takes in the only element of this batch."""
+        self._foresee(batch, max(self.clock.through, batch.time.item(-1) - 1))
 
     @property
     def is_plain(self) -> bool:

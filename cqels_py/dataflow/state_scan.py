@@ -16,6 +16,7 @@ from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.window import Timer
 from cqels_py.plan.nodes import StateRows
+from cqels_py.state.kept_rows import KeptRows
 
 
 class StateScan(SharedSource):
@@ -30,9 +31,29 @@ class StateScan(SharedSource):
         self.node = node
         self.rules = rules
         self._predicate = rules.answer(node.number)
-        self._later = rules.no_changes
+        self.later_changes = KeptRows(rules.changes.shape[1])
+        """The record of `_later`."""
         self._routed: RoutedBatch | None = None
         self._chunks: tuple[Delta, ...] = ()
+
+    @property
+    def _later(self) -> Ids:
+        """The changes that have had no tick, as `RunningRules.changes`."""
+        return self.later_changes.rows
+
+    @_later.setter
+    def _later(self, rows: Ids) -> None:
+        self.later_changes.rows = rows
+
+    @property
+    def predicate(self) -> int:
+        """That of its rows among the rules' changes."""
+        return self._predicate
+
+    @property
+    def is_plain(self) -> bool:
+        """Do the rules have entries?"""
+        return self.rules.is_plain
 
     @property
     def conditions(self) -> tuple[Evaluator, ...]:
@@ -48,10 +69,14 @@ class StateScan(SharedSource):
         """Take in a step. Returns the number of changes."""
         if self._routed is not routed:
             delta = self._advance(routed.step.ticks)
-            self._routed, self._chunks = routed, (delta,) if len(delta.tick) else ()
-            self.work.rows_out += len(delta.tick)
-            self._shared_scans.caches.append(self)
+            self.take_made(routed, (delta,) if len(delta.tick) else ())
         return sum(len(delta.tick) for delta in self._chunks)
+
+    def take_made(self, routed: RoutedBatch, chunks: tuple[Delta, ...]) -> None:
+        """The step has been taken in, with these changes."""
+        self._routed, self._chunks = routed, chunks
+        self.work.rows_out += sum(len(delta.tick) for delta in chunks)
+        self._shared_scans.caches.append(self)
 
     def _advance(self, ticks: Ticks) -> Delta:
         mine = self.rules.changes[self.rules.changes[:, 0] == self._predicate]
@@ -63,7 +88,8 @@ class StateScan(SharedSource):
         last = np.searchsorted(ticks.time, instant, side="right") - 1
         tick = np.maximum(tick, last)
         seen = tick < len(ticks)
-        self._later, mine, tick = mine[~seen], mine[seen], tick[seen]
+        later, mine, tick = mine[~seen], mine[seen], tick[seen]
+        self._later = later
         if not len(mine):
             return empty(len(self.node.variables))
         columns = np.ascontiguousarray(mine[:, 1 : 1 + len(self.node.variables)].T)

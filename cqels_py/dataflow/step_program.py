@@ -146,6 +146,8 @@ class StepProgram:
         with dictionary.lock:
             row = driver.run(self._address, first)
         if row == ENCODED:
+            if self._status[0] == driver.VALUES_NEEDED:
+                shared.foresee_one(self._element.batch())
             row = driver.run(self._address, TIMED) if self._element.take_time() else TIMED
         if row == self._rows or self._made_room(row, triples, time):
             if self._output is None:

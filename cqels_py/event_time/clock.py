@@ -268,7 +268,8 @@ class TickClock(StateRecord):
         self._windows = tuple(windows)
         self.timers = timers
         self._every_boundary = every_boundary
-        self._streams = streams
+        self.streams = streams
+        """How many there are."""
         self._counts = np.zeros((2, streams), np.int64)
         self._entries = [_Schedule() for _ in windows]
         self._exits = [_Schedule() for _ in windows]
@@ -346,7 +347,13 @@ class TickClock(StateRecord):
     @property
     def takes_single(self) -> bool:
         """May `kernels.windows.clock.step` alone take in most single elements, those up to QUIET?"""
-        return self.timers is None and not self._sessions
+        return not self._sessions and (self.timers is None or self.timers.least_delay is None)
+
+    def set_timers(self, instants: Points) -> None:
+        """Ask for ticks at the ends of these instants, which are to come in the next step."""
+        for instant in instants.tolist():
+            assert self.timers is not None
+            self.timers.set(instant)
 
     def _know_quiet(self) -> None:
         """The steps of elements up to which times pass no boundary, and set none that is not noted, by stream."""
@@ -354,6 +361,8 @@ class TickClock(StateRecord):
             return
         schedules = (*self._entries, *self._exits)
         following = [boundary for boundary in self._next_boundary if boundary is not None and self._every_boundary]
+        if self.timers is not None:
+            following.append(self.timers.next_instant)
         self._quiet[:] = min([*following, *(each.next_instant for each in schedules)], default=NEVER)
         for index, window in enumerate(self._windows):
             if not self._timed_step(window):
@@ -523,7 +532,7 @@ class TickClock(StateRecord):
             bounds = window.bounds
             if not bounds.of_time or (bounds.eager and index not in self._sessions):
                 continue
-            mine = time if self._streams == 1 else time[stream == window.stream]
+            mine = time if self.streams == 1 else time[stream == window.stream]
             if index in self._sessions:
                 self._sessions[index].add(mine)
             if bounds.eager:

@@ -150,24 +150,27 @@ class RuleState(StateRecord):
         """The most intervals ever kept at once."""
         return self._counters.item(records.PEAK)
 
-    def derive(self, given: _Array, until: int) -> Iterator[_Array]:
+    def derive(self, given: _Array, until: int, *, begun: bool = False) -> Iterator[_Array]:
         """Rows (predicate, ids, lo, hi) of the intervals that are over by `until`, in batches.
 
-        `given`: such rows in order of their beginnings; those after `until` are left out.
+        `given`: such rows in order of their beginnings; those after `until` are left out. `begun`: the kernel has been called with
+        them already, and goes on.
         """
-        self._counters[records.NEXT_GIVEN] = 0
-        while kernel.propagate(*self._records, given, until) == records.NO_ROOM:
+        if not begun:
+            self._counters[records.NEXT_GIVEN] = 0
+        while kernel.propagate(*self.records, given, until) == records.NO_ROOM:
             yield from self._make_room()
         yield self._taken()
 
     def rest(self) -> Iterator[_Array]:
         """The intervals that are left, in such rows; the state is empty then."""
-        while kernel.end_all(*self._records) == records.NO_ROOM:
+        while kernel.end_all(*self.records) == records.NO_ROOM:
             yield self._taken()
         yield self._taken()
 
     @property
-    def _records(self) -> records.RuleRecords:
+    def records(self) -> records.RuleRecords:
+        """The addresses of the program and of the state, for kernels."""
         return records.RuleRecords(
             self._tables.program.address, self._facts.address, self._chains.address, self.address
         )

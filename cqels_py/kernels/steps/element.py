@@ -22,12 +22,14 @@ from cqels_py.kernels.primitives.status import DONE, PYTHON_NEEDED
 from cqels_py.kernels.text.triples import encode_triples
 from cqels_py.kernels.windows import clock, match
 
-WORDS, TIME, STREAM, FIRST, COLUMNS, OF_TRIPLE, NUMBER, ELEMENT_TICK, MATCHES, TEXTS, NO_BOUNDARIES = range(11)
+WORDS, TIME, STREAM, FIRST, COLUMNS, OF_TRIPLE, NUMBER, ELEMENT_TICK, MATCHES, TEXTS, BOUNDARIES = range(11)
 """The arrays of an element's record. COLUMNS: three of them, one after the other, without gaps. OF_TRIPLE: zeros, as all triples are
-those of the one element. MATCHES: as `match` writes them. TEXTS: the terms, as `encode_triples` reads them."""
-LENGTH, TRIPLES, SCOPE, THROUGH, TICKS, DUE_THROUGH, STEP = range(7)
+those of the one element. MATCHES: as `match` writes them. TEXTS: the terms, as `encode_triples` reads them. BOUNDARIES: instants at
+whose ends there are ticks."""
+LENGTH, TRIPLES, SCOPE, THROUGH, TICKS, DUE_THROUGH, DUE_BOUNDARIES, STEP = range(8)
 """WORDS: bytes of the texts, number of triples, scope of blank nodes, the instant up to which all is known; the clock writes the
-number of ticks, and the instant up to which promised ticks were due. STEP: the number of the step."""
+number of ticks, and the instant up to which promised ticks were due. DUE_BOUNDARIES: so many BOUNDARIES are due. STEP: the number of
+the step."""
 
 LINKS = 0
 ELEMENT, KERNEL, STATE = range(3)
@@ -71,7 +73,7 @@ def tell_time(record):
     ticks, through = _clock(
         links[KERNEL],
         (
-            int64s(element, TIME), stream, int64s(element, FIRST), int64s(element, NO_BOUNDARIES),
+            int64s(element, TIME), stream, int64s(element, FIRST), int64s(element, BOUNDARIES)[: words[DUE_BOUNDARIES]],
             words[THROUGH], links[STATE], int64s(element, NUMBER), int32s(element, ELEMENT_TICK),
         ),
     )  # fmt: skip
