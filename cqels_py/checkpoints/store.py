@@ -205,6 +205,12 @@ class PartStore:
         """The last micro-batch that has ended; BEFORE if none has."""
         return max((each.attempt.batch for each in _of_kind(self._names(), "outcome")), default=BEFORE)
 
+    def check_ended(self, batch: int) -> None:
+        """RunError unless this micro-batch has ended here, or a later one."""
+        last = self.newest()
+        if last < batch:
+            raise self._missing(last + 1, late=False)
+
     def begin_with(self, reached: Reached, state: State, counts: Mapping[str, Any]) -> None:
         """Lay out a new store with the state after a micro-batch of another one."""
         attempt = Attempt(reached.batch)

@@ -160,6 +160,8 @@ def _stage(
         rows = list(batches)
         told: list[BatchCounts] | None = [received_counts(rows)] if counting else None
         tell = None if told is None else told.append
+        if number == len(job.exchanges):
+            stage.check_ended(job, number, tasks, context.partitionId(), current - 1)
         for part in range(context.partitionId(), job.parts[number], tasks):
             yield from stage.evaluate(job, rows, current, part, final, number, near, execution, attempt, tell)
         if told is not None:

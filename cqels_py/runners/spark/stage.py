@@ -375,6 +375,20 @@ def evaluate(
     yield from results
 
 
+def check_ended(job: Job, stage: int, tasks: int, task: int, batch: int) -> None:
+    """RunError if parts of the last stage have left out a micro-batch, as a sink has not read their results.
+
+    A part itself finds that its input is missing. But Spark would never ask for a part if the sink always takes the first rows: then
+    tasks begin with the first one, and a task evaluates its parts in turn. So each looks after its own last part, and the first
+    task after the last task.
+    """
+    parts = job.parts[stage]
+    last_of_mine = task + (parts - 1 - task) // tasks * tasks
+    others = {last_of_mine, *([tasks - 1] if task == 0 else [])} - {task}
+    for part in sorted(others):
+        store_of(job.folder, stage, part).check_ended(batch)
+
+
 def _sampled_by(state: PartState) -> list[Sampled]:
     """The values of the triples of the last micro-batch, if the part was told."""
     return state.sampled if isinstance(state, ReadingState) else []

@@ -24,6 +24,9 @@ from tests.runners.spark.test_simulated import EX, STREAMS, drawn
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    Sink = Callable[[DataFrame, int], None]
+    """Gets the results of a micro-batch, and its number."""
+
 pytestmark = pytest.mark.xdist_group("spark")
 
 QUERY = f"""PREFIX : <{EX}>
@@ -43,9 +46,9 @@ class Setting:
         self.spark = spark
         self.folder = folder
         self.out = folder / "out"
-        self.out.mkdir()
+        self.out.mkdir(exist_ok=True)
         for number in range(len(STREAMS)):
-            (folder / f"in{number}").mkdir()
+            (folder / f"in{number}").mkdir(exist_ok=True)
 
     def arrive(self, elements: Sequence[Element], first: int = 0) -> None:
         """Files with so many elements that each micro-batch takes one file of each stream."""
@@ -64,17 +67,16 @@ class Setting:
         reader = self.spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1)
         return {iri: reader.parquet(str(self.folder / f"in{number}")) for number, iri in enumerate(STREAMS)}
 
-    def run(self, answers: DataFrame) -> list[Any]:
-        """Everything that is there, into a sink that is idempotent by micro-batch; gives Spark's progress."""
-        out = self.out
+    def keep(self, frame: DataFrame, batch: int) -> None:
+        """A sink that is idempotent by micro-batch."""
+        written = self.out / f".{batch}"
+        pq.write_table(frame.toArrow(), written)
+        written.rename(self.out / f"{batch}.parquet")
 
-        def keep(frame: DataFrame, batch: int) -> None:
-            written = out / f".{batch}"
-            pq.write_table(frame.toArrow(), written)
-            written.rename(out / f"{batch}.parquet")
-
+    def run(self, answers: DataFrame, sink: Sink | None = None) -> list[Any]:
+        """Everything that is there, into a sink, `keep` if it is left out; gives Spark's progress."""
         writer = answers.writeStream.option("checkpointLocation", str(self.folder / "checkpoint"))
-        query = writer.foreachBatch(keep).trigger(availableNow=True).start()
+        query = writer.foreachBatch(sink or self.keep).trigger(availableNow=True).start()
         try:
             query.awaitTermination()
         finally:
