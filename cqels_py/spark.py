@@ -55,8 +55,6 @@ _HEAVY = "heavy values"
 _WATERMARKS = "watermarks"
 _FED = "streams of other queries"
 _GRAPHS = "elements of a stream"
-_FORMAT = 33
-"""Raised when the form of the state changes: an older one is then refused."""
 
 
 def continuous(
@@ -613,7 +611,6 @@ def _prepared(
     values = noted.values(options.heavy, options.partitions, dictionary)
     planned = stages_of(plan, options.partitions, values, graphs=options.graphs)
     about: dict[str, str | int] = {
-        "format": _FORMAT,
         "query": _digest(compiled.text.strip().encode()),
         "changelog": int(options.changelog),
         "entailment": options.entailment or "",

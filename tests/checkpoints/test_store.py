@@ -18,7 +18,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError, UsageError
 from cqels_py.runners import local
 from cqels_py.runners.spark import parts, stage
-from cqels_py.spark import prepare, statistics
+from cqels_py.spark import heavy_values, loads, migrate, prepare, statistics
 from tests.oracle.naive import Static
 from tests.runners.spark import simulation
 from tests.runners.spark.simulation import Answers, Cluster, counted, rows_of
@@ -328,15 +328,42 @@ def test_another_query_on_the_state_is_refused(state: Path, changed: dict[str, A
         prepare(**options | changed)
 
 
-def test_a_state_of_another_format_is_refused(state: Path) -> None:
-    prepare(QUERY, state=state, partitions=2)
+OLDER = {
+    "the first": '{"format": 1, "query": "0c37", "partitions": 2, "lateness": 0}',
+    "one with a number of its own": '{"format": 12, "query": "2da9", "changelog": 0, "partitions": "2", "mark": "cec4"}',
+    "the last": '{"format": 32, "query": "2da9", "changelog": 0, "heavy values": "", "partitions": "2", "mark": "c48e"}',
+}
+"""Descriptions of states as they were written by former versions."""
+
+
+@pytest.mark.parametrize("name", [*OLDER, "this one"])
+def test_a_state_of_another_format_is_refused_and_left_as_it_is(state: Path, name: str) -> None:
+    run(begin(state, 2), 0, 2)
     path = state / "query.json"
-    found = json.loads(path.read_text())
-    path.write_text(json.dumps(found | {"format": 22}))
-    with pytest.raises(
-        UsageError, match="another version of cqels_py, whose format differs: give the query a new folder"
-    ):
-        prepare(QUERY, state=state, partitions=2)
+    path.write_text(OLDER[name] if name in OLDER else json.dumps(json.loads(path.read_text()) | {"format": 1 << 20}))
+    kept = contents(state)
+    more = state.with_name(f"{state.name}-more")
+    asked: list[Callable[[], object]] = [
+        lambda: begin(state, 2),
+        lambda: migrate(state, QUERY, to=more, partitions=4, changelog=True),
+        lambda: statistics(state),
+        lambda: loads(state),
+        lambda: heavy_values(state),
+    ]
+    for ask in asked:
+        with pytest.raises(
+            UsageError, match="another version of cqels_py, whose format differs: give the query a new folder"
+        ):
+            ask()
+    assert contents(state) == kept
+    assert not more.exists()
+    assert counted(run(begin(more, 2))) == wanted(), "the way out"
+
+
+def test_values_of_a_folder_without_a_state_are_refused(tmp_path: Path) -> None:
+    for ask in (statistics, loads, heavy_values):
+        with pytest.raises(UsageError, match="does not hold the state of a query"):
+            ask(tmp_path)
 
 
 def test_applications_that_work_on_a_state_are_numbered(state: Path) -> None:

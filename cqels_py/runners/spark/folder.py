@@ -19,7 +19,10 @@ from cqels_py.runners.spark.frequent import Frequent, noted_values
 from cqels_py.runners.spark.stage import VALUES, store_of
 from cqels_py.runners.statistics import Statistics
 
+FORMAT = 33
+"""Raised when the form of the state changes: an older one is then refused."""
 _NAME = "query.json"
+_FORMAT = "format"
 _MARK = "mark"
 _SPLIT = "split"
 _RUN = ".run"
@@ -45,8 +48,8 @@ _ANOTHER = {
     "partitions": "another number of partitions",
     "heavy values": "other heavy values",
     "watermarks": "another lateness_of, partition or idle",
-    "format": "another version of cqels_py, whose format differs",
 }
+_NEW_FOLDER = "give the query a new folder (and a new checkpoint)"
 _RESCALED = "; cqels_py.spark.migrate splits a state into more parts, and tasks= runs it in fewer tasks"
 
 
@@ -80,7 +83,7 @@ def describe(location: Location, about: Mapping[str, str | int], *, split: bool 
     """Write whose state the folder holds; returns its mark."""
     mark = uuid.uuid4().hex
     extra = {_SPLIT: 1} if split else {}
-    location.open().put(_NAME, json.dumps({**about, **extra, _MARK: mark}).encode())
+    location.open().put(_NAME, json.dumps({_FORMAT: FORMAT, **about, **extra, _MARK: mark}).encode())
     return mark
 
 
@@ -95,8 +98,8 @@ def check_same(location: Location, about: Mapping[str, str | int]) -> dict[str, 
     changed = [name for name, value in about.items() if found.get(name, "") != value]
     if changed:
         raise UsageError(
-            f"the state in {location} was made with {_ANOTHER.get(changed[0], f'another {changed[0]}')}: give the query a new "
-            f"folder (and a new checkpoint){_RESCALED if changed[0] == 'partitions' else ''}"
+            f"the state in {location} was made with {_ANOTHER.get(changed[0], f'another {changed[0]}')}: {_NEW_FOLDER}"
+            f"{_RESCALED if changed[0] == 'partitions' else ''}"
         )
     return found
 
@@ -174,6 +177,7 @@ def loads(location: Location) -> list[list[PartLoad]]:
 
 def heavy_values(location: Location) -> Frequent:
     """The frequent values up to the last micro-batch."""
+    parts_of(location)
     first = _noted(location, 0, 1)
     return noted_values(first[0].get(VALUES, {})) if first else {}
 
@@ -188,13 +192,18 @@ def _noted(location: Location, stage: int, parts: int) -> list[Mapping[str, Any]
 
 
 def _read(location: Location) -> dict[str, Any]:
+    """The description of the state in the folder. UsageError if it is none, or that of a state of another format."""
     try:
         found = json.loads(location.open().get(_NAME))
-        if not isinstance(found, dict) or _MARK not in found:
+        if not isinstance(found, dict) or not {_FORMAT, _MARK} & found.keys():
             raise ValueError("it has other content")
     except ValueError as error:
         raise UsageError(
-            f"{location.below(_NAME)} does not describe the state of a query ({error}): give the query a new folder (and a new "
-            "checkpoint)"
+            f"{location.below(_NAME)} does not describe the state of a query ({error}): {_NEW_FOLDER}"
         ) from None
+    if found.get(_FORMAT) != FORMAT:
+        raise UsageError(
+            f"the state in {location} was made with another version of cqels_py, whose format differs: {_NEW_FOLDER}, or go on with "
+            "that version"
+        )
     return found
