@@ -16,11 +16,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[3]
+MASTER = "local[2,3]"
+"""Two cores, and a task is tried three times."""
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+}
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Two cores, and a task is tried three times. Workers can import these tests."""
+    """Workers can import these tests."""
     if find_spec("pyspark") is None:
         pytest.skip("PySpark is not installed")
     from cqels_py.runners.spark.session import get_session, use_java
@@ -30,15 +38,7 @@ def spark() -> Iterator[SparkSession]:
     except MissingExtra as error:
         pytest.skip(str(error))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    session = get_session(
-        "local[2,3]",
-        {
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "spark.driver.memory": "1g",
-            "spark.driver.host": "127.0.0.1",
-        },
-    )
+    session = get_session(MASTER, SETTINGS)
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
