@@ -33,6 +33,7 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """First parts of the modules that are imported anywhere in a file."""
     found: set[str] = set()

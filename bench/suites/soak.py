@@ -71,6 +71,18 @@ class Sample:
     query_mb: float
 
 
+def sample_now(engine: cqels.Engine, query: cqels.Query, triples: int, started: float) -> Sample:
+    """After so many triples of a run that began at `started`, by the clock of performance."""
+    return Sample(
+        triples,
+        round(time.perf_counter() - started, 3),
+        round(memory.now(), 1),
+        len(engine.dictionary),
+        round(engine.dictionary.nbytes / 2**20, 2),
+        round(query.nbytes / 2**20, 2),
+    )
+
+
 def soak(triples: int, window: str) -> Iterator[Sample]:
     """The run, sample by sample."""
     engine = cqels.Engine()
@@ -81,15 +93,7 @@ def soak(triples: int, window: str) -> Iterator[Sample]:
     for first in range(0, observations, _BLOCK):
         block = min(_BLOCK, observations - first)
         engine.push_batch(STREAM, table(first, block, PROPERTIES))
-        dictionary = engine.dictionary
-        yield Sample(
-            (first + block) * len(PROPERTIES),
-            round(time.perf_counter() - started, 3),
-            round(memory.now(), 1),
-            len(dictionary),
-            round(dictionary.nbytes / 2**20, 2),
-            round(query.nbytes / 2**20, 2),
-        )
+        yield sample_now(engine, query, (first + block) * len(PROPERTIES), started)
 
 
 def quarter(samples: Sequence[Sample], number: int) -> float:

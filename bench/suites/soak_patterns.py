@@ -19,9 +19,8 @@ from dataclasses import asdict
 import cqels_py as cqels
 from bench.suites.observations import PREFIX, STREAM, Int64, Property, numbered, table
 from bench.suites.outcome import folder_of, parser_of, taken_now
-from bench.suites.soak import MOST_GROWTH, Sample, growth, quarter
+from bench.suites.soak import MOST_GROWTH, Sample, growth, quarter, sample_now
 from cqels_py.batches.results import ResultBatch
-from cqels_py.suites import memory
 
 ELEMENTS, QUICK = 100_000_000, 300_000
 _BLOCK = 50_000
@@ -72,15 +71,7 @@ def soak(elements: int, window: str, matches: Matches, *, guarantee: bool) -> It
     for first in range(0, elements, _BLOCK):
         block = min(_BLOCK, elements - first)
         engine.push_batch(STREAM, table(first, block, properties))
-        dictionary = engine.dictionary
-        yield Sample(
-            (first + block) * len(properties),
-            round(time.perf_counter() - started, 3),
-            round(memory.now(), 1),
-            len(dictionary),
-            round(dictionary.nbytes / 2**20, 2),
-            round(query.nbytes / 2**20, 2),
-        )
+        yield sample_now(engine, query, (first + block) * len(properties), started)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
+from typing import Final
 
 FIRST, MOST = 0.1, 30.0
 """The shortest and the longest pause between two tries, in seconds."""
+_RANDOM: Final = Random()
+"""Of its own: a program that seeds Python's generator gets the numbers that it expects, whatever is tried again meanwhile."""
 
 
 @dataclass(slots=True)
@@ -39,7 +42,7 @@ class Backoff:
             self._since = now
         if now - self._since >= self.patience:
             return None
-        seconds = min(self._pause * random.uniform(0.5, 1), max(0.0, self._since + self.patience - now))
+        seconds = min(self._pause * _RANDOM.uniform(0.5, 1), max(0.0, self._since + self.patience - now))
         self._pause = min(2 * self._pause, MOST)
         return seconds
 

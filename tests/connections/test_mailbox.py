@@ -19,6 +19,7 @@ from cqels_py.connections.location import Location
 from cqels_py.sinks.urls import sink_of
 from cqels_py.sources.urls import source_of
 from cqels_py.testing import check_sink, check_source
+from tests.support.live_runs import run_committed
 
 TEMPLATE = Path(__file__).parents[2] / "examples" / "mailbox"
 STREAM = "http://example.org/readings"
@@ -79,19 +80,10 @@ def test_the_sink_keeps_the_protocol(tmp_path: Path) -> None:
 def test_in_a_program(tmp_path: Path) -> None:
     file = filled(tmp_path / "mail.db")
 
-    class Enough(Exception):
-        pass
-
-    def progress(statistics: Any) -> None:
-        engine.commit()
-        if statistics.elements == len(ELEMENTS):
-            raise Enough
-
     engine = cqels.Engine()
     query = engine.register(QUERY)
     query.write_to(f"mailbox:{file}?table=out")
-    with pytest.raises(Enough):
-        engine.run({STREAM: f"mailbox:{file}"}, progress=progress)
+    run_committed(engine, {STREAM: f"mailbox:{file}"}, len(ELEMENTS))
     engine.close()
     found = sqlite3.connect(file).execute("SELECT s, v FROM out").fetchall()
     assert found == [(f"<http://example.org/s{n}>", f'"{n}"') for n in range(1, 6)]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -18,21 +15,12 @@ from cqels_py.engine.durable.records import Kind
 from cqels_py.engine.engine import Engine
 from cqels_py.errors import DataError
 from tests.engine.test_engine import PREFIX, STREAM
-from tests.engine.test_malformed_once import NO_IRI, Failing, told
+from tests.engine.test_malformed_once import NO_IRI, told
 from tests.engine.test_positions import Queue
-from tests.support.faults import Crash
+from tests.support.faults import Crash, Failing, crashed
 
 QUERY = PREFIX + "SELECT ?v { STREAM :s [RANGE 3us] { ?s :v ?v } }"
 URL = "test://queue"
-
-
-def _crashed(engine: Engine) -> None:
-    """Its process has ended."""
-    inputs: Any = engine._inputs
-    for thread in (inputs._saving, inputs._syncing):
-        with suppress(BaseException):
-            thread.wait()
-    inputs._resources.close()
 
 
 def _feed_all(engine: Engine, reports: list[str]) -> None:
@@ -56,20 +44,12 @@ def test_each_piece_is_told_once(seed: int, tmp_path: Path, monkeypatch: pytest.
             _feed_all(engine, [])
             engine.close()
         except Crash:
-            _crashed(engine)
+            crashed(engine)
             raise
         return engine
 
     whole = run(None, tmp_path / "whole.rejects")
-    failing = Failing(monkeypatch)
-    for _ in range(200):
-        failing.left = random.randrange(1, 25)
-        try:
-            engine = run(tmp_path / "c", tmp_path / "c.rejects")
-            failing.left = None
-            break
-        except Crash:
-            gc.collect()
+    engine = Failing(monkeypatch).completed(random, lambda: run(tmp_path / "c", tmp_path / "c.rejects"))
     wrong = sum(subject == NO_IRI for _, subject, _ in messages)
     assert engine.statistics.elements == whole.statistics.elements == len(messages) - wrong
     assert engine.statistics.malformed == whole.statistics.malformed == wrong
@@ -89,7 +69,7 @@ def test_the_position_of_polls_without_elements_is_logged_once(tmp_path: Path, m
     _feed_all(engine, reports)
     assert _kinds(tmp_path)[-3:] == [Kind.FED, Kind.FED_PASSED, Kind.FED_PASSED]
     assert queue.committed[-1] == (("partition", 3),) and len(reports) == 2
-    _crashed(engine)
+    crashed(engine)
     again = Engine(checkpoint=tmp_path)
     again.register(QUERY, name="q")
     _feed_all(again, reports)

@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-import gc
 import json
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from cqels_py.checkpoints import durable_files
 from cqels_py.engine.durable import logged
 from cqels_py.engine.engine import Engine
 from cqels_py.errors import DataError
 from tests.engine.test_engine import OTHER, PREFIX, STREAM
 from tests.engine.test_positions import Queue, Topic
-from tests.support.faults import Crash, crash
+from tests.support.faults import Crash, Failing, crashed
 
 QUERY = PREFIX + "SELECT ?v ?w { STREAM :s [RANGE 3us] { ?s :v ?v } OPTIONAL { STREAM :t [COUNT 2] { ?s :v ?w } } }"
 NO_IRI = "no iri"
-
-
-class Failing:
-    """The process ends before the operation on its disk that is `left` ones away, or in the middle of it, and none follows."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.left: int | None = None
-        for name in ("append", "write_synced", "rename"):
-            monkeypatch.setattr(durable_files, name, self._faulty(name, getattr(durable_files, name)))
-
-    def _faulty(self, name: str, operation: Any) -> Any:
-        def operate(*arguments: Any) -> Any:
-            if self.left is not None:
-                self.left -= 1
-                if self.left == 0:
-                    crash(name, arguments)
-                if self.left < 0:
-                    raise Crash
-            return operation(*arguments)
-
-        return operate
 
 
 @pytest.mark.parametrize("kind", ["queue", "partitions"])
@@ -69,24 +45,14 @@ def test_each_piece_is_told_once(seed: int, kind: str, tmp_path: Path, monkeypat
             engine.run(sources())
             engine.close()
         except Crash:
-            inputs: Any = engine._inputs
-            for thread in (inputs._saving, inputs._syncing):
-                with suppress(BaseException):
-                    thread.wait()
-            inputs._resources.close()
+            crashed(engine)
             raise
         return engine
 
     whole = run(None, tmp_path / "whole.rejects")
-    failing = Failing(monkeypatch)
-    for _ in range(200):
-        failing.left = random.randrange(1, 25)
-        try:
-            engine = run(tmp_path / "c", tmp_path / "c.rejects", batch=random.choice([None, 1, 2]))
-            failing.left = None
-            break
-        except Crash:
-            gc.collect()
+    engine = Failing(monkeypatch).completed(
+        random, lambda: run(tmp_path / "c", tmp_path / "c.rejects", batch=random.choice([None, 1, 2]))
+    )
     assert engine.statistics.elements == whole.statistics.elements == 60 - subjects.count(NO_IRI)
     assert engine.statistics.malformed == whole.statistics.malformed == subjects.count(NO_IRI)
     assert told(tmp_path / "c.rejects") == told(tmp_path / "whole.rejects")

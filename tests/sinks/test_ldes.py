@@ -23,6 +23,7 @@ from cqels_py.errors import RunError, UsageError
 from cqels_py.sinks import ldes
 from cqels_py.sinks.protocol import SinkOpening
 from cqels_py.sinks.urls import sink_of
+from tests.support.live_runs import run_until
 from tests.support.servers import needed_module
 
 VALUE = "http://example.org/v"
@@ -192,16 +193,12 @@ def test_the_source_reads_what_the_sink_publishes(tmp_path: Path) -> None:
         lambda result: found.append((result.time, result.bindings["v"].toPython()))
     )
 
-    class Enough(Exception):
-        pass
-
-    def progress(_: object) -> None:
+    def is_enough(_: object) -> bool:
         if len(found) == 8 and not maker_done:
             maker_done.append(True)
             push(range(8, 12))
         assert monotonic() < until
-        if len(found) == 12:
-            raise Enough
+        return len(found) == 12
 
     until = monotonic() + 120
     maker_done: list[bool] = []
@@ -209,8 +206,7 @@ def test_the_source_reads_what_the_sink_publishes(tmp_path: Path) -> None:
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
         url = f"ldes+http://127.0.0.1:{server.server_port}/stream.trig#refresh=20ms"
-        with pytest.raises(Enough):
-            reader.run({STREAM: url}, progress=progress)
+        run_until(reader, {STREAM: url}, is_enough)
         server.shutdown()
     maker.close()
     assert found == [(number * 1_000_000, number) for number in range(12)]

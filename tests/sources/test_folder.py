@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cqels_py.dictionary import Dictionary
-from cqels_py.engine.engine import Engine
+from cqels_py.engine.engine import Engine, Statistics
 from cqels_py.errors import DataError, RunError, UsageError
 from cqels_py.formats.input_wait import InputWait
 from cqels_py.sources import folder as module
@@ -19,6 +19,7 @@ from cqels_py.sources.protocol import Opening, Source
 from cqels_py.sources.urls import source_of
 from cqels_py.testing import check_source
 from tests.sources.test_tail import GENERATED, MAP, STREAM, V, seconds, settled, text
+from tests.support.live_runs import run_until
 
 INTEGER = "^^<http://www.w3.org/2001/XMLSchema#integer>"
 
@@ -159,21 +160,16 @@ def test_a_damaged_file(tmp_path: Path) -> None:
 
 
 def test_rows_through_a_map_in_an_engine(tmp_path: Path) -> None:
-    class Enough(Exception):
-        pass
-
     (tmp_path / "a.csv").write_text("time,sensor,value\n1000000,s1,1\n")
     engine = Engine()
     query = engine.register(f"SELECT ?v {{ STREAM <{STREAM}> [RANGE 10s] {{ ?s {V} ?v }} }}")
 
-    def progress(statistics: Any) -> None:
+    def is_enough(statistics: Statistics) -> bool:
         if statistics.elements == 1:
             (tmp_path / "b.ndjson").write_text('{"time": 2000000, "sensor": "s1", "value": 2}\n')
-        if statistics.elements >= 2:
-            raise Enough
+        return statistics.elements >= 2
 
-    with pytest.raises(Enough):
-        engine.run({STREAM: f"dir:{tmp_path}"}, maps={STREAM: MAP}, progress=progress)
+    run_until(engine, {STREAM: f"dir:{tmp_path}"}, is_enough, maps={STREAM: MAP})
     assert [int(result.bindings["v"]) for result in query.results()] == [1, 2]
     engine.close()
 

@@ -20,6 +20,7 @@ from cqels_py.mappings.mapping import Mapping
 from cqels_py.sources.protocol import Opening
 from cqels_py.sources.urls import source_of
 from cqels_py.testing import check_source
+from tests.support.live_runs import run_committed, run_until
 from tests.support.servers import KafkaCluster, free_port, wait_until
 
 STREAM = "http://example.org/readings"
@@ -309,16 +310,7 @@ def test_in_an_engine(cluster: KafkaCluster, topic: str) -> None:
     engine = Engine()
     query = engine.register(f"SELECT ?v WHERE {{ STREAM <{STREAM}> [RANGE 10s] {{ ?s <http://example.org/v> ?v }} }}")
 
-    class Enough(Exception):
-        pass
-
-    def progress(statistics: Any) -> None:
-        engine.commit()
-        if statistics.elements >= 5:
-            raise Enough
-
-    with pytest.raises(Enough):
-        engine.run({STREAM: url}, progress=progress)
+    run_committed(engine, {STREAM: url}, 5)
     assert [str(result.bindings["v"]) for result in query.results()] == ["1", "2", "3", "4", "5"]
     engine.close()
     reader = Reader(f"{url}&start=group")
@@ -332,20 +324,15 @@ def test_an_engine_with_a_checkpoint(cluster: KafkaCluster, topic: str, tmp_path
     text = f"SELECT (COUNT(*) AS ?n) WHERE {{ STREAM <{STREAM}> [RANGE 1h] {{ ?s <http://example.org/v> ?v }} }}"
     found: list[str] = []
 
-    class Enough(Exception):
-        pass
-
     def run(until: str) -> None:
         engine = Engine(checkpoint=tmp_path)
         engine.register(text, name="count").subscribe(lambda result: found.append(str(result.bindings["n"])))
 
-        def progress(statistics: Any) -> None:
+        def is_enough(_: object) -> bool:
             engine.commit()
-            if until in found:
-                raise Enough
+            return until in found
 
-        with pytest.raises(Enough):
-            engine.run({STREAM: url}, progress=progress)
+        run_until(engine, {STREAM: url}, is_enough)
         engine.close()
 
     cluster.put(topic, *[nquads(n) for n in range(1, 4)])

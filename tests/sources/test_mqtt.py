@@ -21,6 +21,7 @@ from cqels_py.mappings.mapping import Mapping
 from cqels_py.sources.protocol import Opening, Source
 from cqels_py.sources.urls import source_of
 from cqels_py.testing import check_source
+from tests.support.live_runs import run_committed
 from tests.support.servers import MqttBroker, free_port, needed_module, wait_until
 
 STREAM = "http://example.org/readings"
@@ -275,16 +276,7 @@ def test_in_an_engine(broker: MqttBroker, topic: str) -> None:
         f"SELECT ?s ?v WHERE {{ STREAM <{STREAM}> [RANGE 10s] {{ ?s <http://example.org/v> ?v }} }}"
     )
 
-    class Enough(Exception):
-        pass
-
-    def progress(statistics: Any) -> None:
-        engine.commit()
-        if statistics.elements >= 5:
-            raise Enough
-
-    with pytest.raises(Enough):
-        engine.run({STREAM: url}, progress=progress)
+    run_committed(engine, {STREAM: url}, 5)
     # The end of a message is that of its element.
     assert len(list(query.results())) == 5
     engine.close()

@@ -17,6 +17,7 @@ from cqels_py.sources.protocol import Opening
 from cqels_py.sources.urls import source_of
 from cqels_py.testing import check_source
 from tests.sources.test_kafka import MAP, STREAM, Reader, element, nquads
+from tests.support.live_runs import run_committed
 from tests.support.servers import NatsServer, free_port, wait_until
 
 NUMBERS = count(1)
@@ -154,16 +155,7 @@ def test_in_an_engine(server: NatsServer, subject: str) -> None:
     engine = Engine()
     query = engine.register(f"SELECT ?v WHERE {{ STREAM <{STREAM}> [RANGE 10s] {{ ?s <http://example.org/v> ?v }} }}")
 
-    class Enough(Exception):
-        pass
-
-    def progress(statistics: Any) -> None:
-        engine.commit()
-        if statistics.elements >= 5:
-            raise Enough
-
-    with pytest.raises(Enough):
-        engine.run({STREAM: url}, progress=progress)
+    run_committed(engine, {STREAM: url}, 5)
     assert [str(result.bindings["v"]) for result in query.results()] == ["1", "2", "3", "4", "5"]
     engine.close()
     reader = Reader(url)

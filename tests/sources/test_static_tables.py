@@ -18,6 +18,7 @@ from cqels_py.errors import CqelsError, DataError, RunError, UsageError
 from cqels_py.sources import static_tables
 from cqels_py.sources.static_tables import StaticTable
 from tests.sinks.test_file_databases import execute
+from tests.support.live_runs import run_until
 from tests.support.servers import PostgresServer, needed_module
 
 STREAM = "http://example.org/readings"
@@ -203,17 +204,12 @@ def test_a_run_refreshes_by_itself(sqlite: Database, tmp_path: Path) -> None:
         '<http://example.org/s1> <http://example.org/t> "1" <g:1> .\n'
     )
 
-    class Enough(Exception):
-        pass
-
-    def progress(_: object) -> None:
+    def is_enough(_: object) -> bool:
         if found == [(1, 0)]:
             sqlite.execute("UPDATE rooms SET floor = 5 WHERE sensor = 's1'")
-        if len(found) >= 3:
-            raise Enough
+        return len(found) >= 3
 
-    with pytest.raises(Enough):
-        engine.run({STREAM: f"tail:{file}"}, progress=progress)
+    run_until(engine, {STREAM: f"tail:{file}"}, is_enough)
     assert found == [(1, 0), (-1, 0), (1, 5)]
     engine.close()
 

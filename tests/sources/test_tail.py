@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from cqels_py.dictionary import Dictionary
-from cqels_py.engine.engine import Engine
+from cqels_py.engine.engine import Engine, Statistics
 from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.input_wait import InputWait
 from cqels_py.mappings.mapping import Mapping
@@ -21,6 +21,7 @@ from cqels_py.sources import tail
 from cqels_py.sources.protocol import Opening, Source
 from cqels_py.sources.urls import source_of
 from cqels_py.testing import check_source
+from tests.support.live_runs import run_until
 from tests.support.servers import wait_until
 
 STREAM = "http://example.org/readings"
@@ -304,23 +305,18 @@ def test_nothing_is_lost_or_read_twice(tmp_path_factory: Any, steps: list[str], 
 
 
 def test_in_an_engine(tmp_path: Path) -> None:
-    class Enough(Exception):
-        pass
-
     file = tmp_path / "readings.ndjson"
     file.write_text('{"time": 1000000, "sensor": "s1", "value": 1}\n')
     engine = Engine()
     query = engine.register(f"SELECT ?v {{ STREAM <{STREAM}> [RANGE 10s] {{ ?s {V} ?v }} }}")
 
-    def progress(statistics: Any) -> None:
+    def is_enough(statistics: Statistics) -> bool:
         if statistics.elements == 1:
             with file.open("a") as writer:
                 writer.write('{"time": 2000000, "sensor": "s1", "value": 2}\n')
-        if statistics.elements >= 2:
-            raise Enough
+        return statistics.elements >= 2
 
-    with pytest.raises(Enough):
-        engine.run({STREAM: f"tail:{file}"}, maps={STREAM: MAP}, progress=progress)
+    run_until(engine, {STREAM: f"tail:{file}"}, is_enough, maps={STREAM: MAP})
     assert [int(result.bindings["v"]) for result in query.results()] == [1, 2]
     engine.close()
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from cqels_py.checkpoints import durable_files
+from cqels_py.engine.engine import Engine
 
 OPERATIONS = ("write_synced", "rename", "sync_entries", "remove", "create", "append", "sync", "cut")
 
@@ -88,3 +92,45 @@ class PowerFailures:
 
 def _file(descriptor: int) -> str:
     return str(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+
+class Failing:
+    """The process ends before the operation on its disk that is `left` ones away, or in the middle of it, and none follows."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left: int | None = None
+        for name in ("append", "write_synced", "rename"):
+            monkeypatch.setattr(durable_files, name, self._faulty(name, getattr(durable_files, name)))
+
+    def _faulty(self, name: str, operation: Any) -> Any:
+        def operate(*arguments: Any) -> Any:
+            if self.left is not None:
+                self.left -= 1
+                if self.left == 0:
+                    crash(name, arguments)
+                if self.left < 0:
+                    raise Crash
+            return operation(*arguments)
+
+        return operate
+
+    def completed(self, random: Random, run: Callable[[], Engine]) -> Engine:
+        """The engine of the first process that does not end, each of them at another operation."""
+        for _ in range(200):
+            self.left = random.randrange(1, 25)
+            try:
+                engine = run()
+                self.left = None
+                return engine
+            except Crash:
+                gc.collect()
+        raise AssertionError("each of 200 processes has ended")
+
+
+def crashed(engine: Engine) -> None:
+    """Its process has ended."""
+    inputs: Any = engine._inputs
+    for thread in (inputs._saving, inputs._syncing):
+        with suppress(BaseException):
+            thread.wait()
+    inputs._resources.close()
