@@ -32,7 +32,10 @@ def count_constants(patterns):
 
 
 STREAM, OTHER = "http://ex.org/stream", "http://ex.org/other"
-WINDOWS = ("[COUNT 5]", "[COUNT 5]", "[RANGE 4s]", "[RANGE 6s STEP 2s]", "[NOW]", "[COUNT 4 STEP 2]", "[TRIPLES 3]")
+WINDOWS = (
+    "[COUNT 5]", "[COUNT 5]", "[RANGE 4s]", "[RANGE 6s STEP 2s]", "[NOW]", "[COUNT 4 STEP 2]", "[TRIPLES 3]", "[SESSION 2s]",
+    "[COUNT 2 PARTITION BY ?s]", "[TRIPLES 2 STEP 3 PARTITION BY ?s]", "[SESSION 2s PARTITION BY ?s]",
+)  # fmt: skip
 FORMS = (
     "SELECT ?s ?v WHERE { STREAM <%s> %s { ?s :p%d ?v } }",
     "SELECT ?s (COUNT(*) AS ?n) WHERE { STREAM <%s> %s { ?s :p%d ?v } } GROUP BY ?s",
@@ -44,6 +47,7 @@ FORMS = (
     "SELECT ?s (MAX(?w) AS ?m) WHERE { STREAM <%s> %s { ?s :p%d ?v . ?s ?p ?w } } GROUP BY ?s",
     'SELECT ?s ?v WHERE { STREAM <%s> %s { ?s :p%d ?v } VALUES ?v { "1" "2" } }',
     "REGISTER RSTREAM <q> AS SELECT ?v WHERE { STREAM <%s> %s { ?s :p%d ?v } }",
+    "SELECT ?s ?v WHERE { MATCH WITHIN 3s { EVENT ON <%s> { ?s :p1 ?w } SEQ EVENT ON :stream { ?s :p%.0s%d ?v } } }",
     "SELECT ?s (SUM(?n) AS ?m) WHERE { STREAM <%s> %s { ?s :p%d ?v } { SELECT ?s (COUNT(*) AS ?n) WHERE "
     "{ STREAM <http://ex.org/stream> [COUNT 5] { ?s :p0 ?x } } GROUP BY ?s } } GROUP BY ?s",
 )
@@ -145,10 +149,13 @@ def test_queries_come_and_go_and_nothing_stays() -> None:
     mine = engine._queries[kept].dataflow
     for shared_scans in all_scans.values():
         patterns = {number for number, count in enumerate(shared_scans.router._scans) if count}
-        assert patterns == ({scan.pattern for scan in mine._scans} if shared_scans is mine.shared_scans else set())
+        own = set().union(*(scan.patterns for scan in mine._scans))
+        assert patterns == (own if shared_scans is mine.shared_scans else set())
         assert set(shared_scans.readers) == ({mine.reader} if shared_scans is mine.shared_scans else set())
         assert set(shared_scans.shared_subplans.values()) == (
-            {*mine._scans, *mine._operators, *mine._constants} if shared_scans is mine.shared_scans else set()
+            {*mine._scans, *mine._partitions, *mine._operators, *mine._constants}
+            if shared_scans is mine.shared_scans
+            else set()
         )
         assert not shared_scans.caches
         assert shared_scans.readers.waiting <= (set(mine._scans) if shared_scans is mine.shared_scans else set())

@@ -164,7 +164,7 @@ class CountedJoinScan(SharedSource):
             numbers = [router.add((pattern, stream)) for pattern in event.patterns]
             self._patterns += numbers
             self._scans.append(EventScan(event, stream, numbers, evaluator))
-        self.pattern = next(iter(self._patterns), -1)
+        self.patterns = (*self._patterns,)
 
     @property
     def next_timer(self) -> Timer:

@@ -43,7 +43,7 @@ class EventRowsScan(SharedSource):
         router = shared_scans.router
         self._patterns = [router.add((pattern, stream)) for pattern in node.event.patterns]
         self._scan = EventScan(node.event, stream, self._patterns, evaluators)
-        self.pattern = next(iter(self._patterns), -1)
+        self.patterns = (*self._patterns,)
 
     @property
     def next_timer(self) -> Timer:

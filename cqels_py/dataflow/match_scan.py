@@ -14,6 +14,7 @@ from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
 from cqels_py.event_time.clock import Ticks
+from cqels_py.event_time.windows import NEVER, Measure
 from cqels_py.kernels.patterns import event_rows as rows_kernel
 from cqels_py.kernels.patterns import runs as kernel
 from cqels_py.operators.r2r.expressions import Evaluator
@@ -190,7 +191,6 @@ class MatchScan(SharedSource):
             EventScan(event, stream, patterns, each)
             for event, stream, patterns, each in zip(node.events, stream_of, self._patterns, evaluators, strict=True)
         ]
-        self.pattern = next((number for patterns in self._patterns for number in patterns), -1)
 
     def _add_patterns(self, shared_scans: SharedScans) -> list[tuple[int, ...]]:
         """Have the router of these scans match the patterns of all events: their numbers."""
@@ -203,13 +203,20 @@ class MatchScan(SharedSource):
         self._patterns = self._add_patterns(shared_scans)
         for event, patterns in zip(self.events, self._patterns, strict=True):
             event.patterns = patterns
-        self.pattern = next((number for patterns in self._patterns for number in patterns), -1)
         super().move(shared_scans, key)
 
     @property
+    def patterns(self) -> set[int]:
+        """The numbers of the patterns of its events."""
+        return {number for patterns in self._patterns for number in patterns}
+
+    @property
     def next_timer(self) -> Timer:
-        """It takes part in every step, as it counts elements."""
-        return None
+        """It takes part in every step where it counts elements, retracts matches, or has an event of any element."""
+        node = self.node
+        if node.within_events is not None or node.retract or not all(self._patterns):
+            return None
+        return Measure.ELEMENTS, NEVER
 
     def take(self, routed: RoutedBatch) -> int:
         """Take in a step, unless another reader has caused that already. Returns the number of changes."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import Step
-from cqels_py.event_time.windows import Measure
+from cqels_py.event_time.windows import BEFORE_ALL, Measure
 from cqels_py.kernels.primitives.dtypes import INT64
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.structures.hashing import mix
@@ -49,8 +49,15 @@ class RoutedBatch:
         return self.triples[start:end] if start < end else _NONE
 
     def reached(self, measure: Measure, stream: int) -> int:
-        """The point that a measure has reached with this step: expiries have happened through that time, or number in the stream."""
-        return self.step.expired_through if measure is Measure.TIME else self.arrivals.streams[stream].reached(measure)
+        """The point that a measure has reached with this step: expiries have happened through that time, or number in the stream.
+
+        SESSION: the last instant at which a session of a window has ended, or with PARTITION BY may have.
+        """
+        if measure is Measure.TIME:
+            return self.step.expired_through
+        if measure is Measure.SESSION:
+            return max([ends.item(-1) for ends in self.step.session_ends if len(ends)], default=BEFORE_ALL)
+        return self.arrivals.streams[stream].reached(measure)
 
     def matched_patterns(self) -> list[int]:
         """The numbers of the patterns that match a triple, in order."""

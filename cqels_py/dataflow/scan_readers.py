@@ -6,7 +6,7 @@ step follows these, not the number of queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
@@ -16,10 +16,10 @@ from cqels_py.dataflow.timers import Timed, Timers
 
 
 class ReadableScan(Timed, Protocol):
-    """A scan as its readers see it. `pattern`: the number that the router gave its pattern."""
+    """A scan as its readers see it. `patterns`: the numbers of those whose matches may change it, as the router gave them."""
 
     @property
-    def pattern(self) -> int: ...
+    def patterns(self) -> Collection[int]: ...
 
 
 @dataclass(eq=False, slots=True)
@@ -55,7 +55,8 @@ class ScanReaders:
         for scan in reader.scans:
             if scan not in self._of_scan:
                 self._of_scan[scan] = {}
-                self._by_pattern.setdefault(scan.pattern, []).append(scan)
+                for pattern in scan.patterns:
+                    self._by_pattern.setdefault(pattern, []).append(scan)
             self._of_scan[scan][reader.number] = reader
         return reader
 
@@ -79,7 +80,8 @@ class ScanReaders:
             del readers[reader.number]
             if not readers:
                 del self._of_scan[scan]
-                self._by_pattern[scan.pattern].remove(scan)
+                for pattern in scan.patterns:
+                    self._by_pattern[pattern].remove(scan)
                 self._timers.cancel(scan)
 
     def affected(self, routed: Routed) -> list[ScanReader]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +99,11 @@ class Scan(SharedSource):
     def next_timer(self) -> Timer:
         """When the window next changes though nothing arrives."""
         raise NotImplementedError
+
+    @property
+    def patterns(self) -> Collection[int]:
+        """The numbers of the patterns whose matches may change the window."""
+        return (self.pattern,)
 
     def move(self, shared_scans: SharedScans, key: Hashable) -> None:
         """See `SharedSource`; the router there matches its pattern."""
@@ -209,7 +214,11 @@ class PartitionedScan(Scan):
 
     @property
     def next_timer(self) -> Timer:
-        return None
+        return self.partition.next_timer
+
+    @property
+    def patterns(self) -> Collection[int]:
+        return {self.pattern, *self.partition.patterns}
 
     def _advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
         columns, _, points = self._mappings(routed, self._accepted(routed.batch, rows, routed.arrivals.element))
@@ -275,6 +284,16 @@ class Partition(SharedSource):
         element = arrivals.element[rows]
         unit = arrivals.number[rows] if self._triples else routed.step.number[element]
         return self._units.advance(arrivals.streams[self._stream], unit, element, batch.time[element], values)
+
+    @property
+    def next_timer(self) -> Timer:
+        """When the window next changes though nothing arrives."""
+        return self._units.next_timer
+
+    @property
+    def patterns(self) -> Collection[int]:
+        """The numbers of the patterns that tell the units' values."""
+        return self._patterns
 
     def expire_all(self) -> None:
         """See `KeptUnits.expire_all`."""

@@ -24,7 +24,7 @@ class StateScan(SharedSource):
 
     STATE = ("rules", "_later")
     stream = -1
-    pattern = -1
+    patterns = ()
 
     def __init__(self, node: StateRows, rules: RunningRules, shared_scans: SharedScans) -> None:
         super().__init__(shared_scans)

@@ -25,7 +25,8 @@ Waiting = TypeVar("Waiting", bound=Timed)
 
 
 class Timers(Generic[Waiting]):
-    """Waiting scans with the points they wait for: a heap for time, and one for each stream whose elements or triples are counted.
+    """Waiting scans with the points they wait for: a heap for time, one for ends of sessions, and one for each stream whose elements
+    or triples are counted.
 
     Each stands there once, and perhaps too early, as `next_timer` moves on while it waits: then it is put back when it is due.
     """
@@ -41,7 +42,8 @@ class Timers(Generic[Waiting]):
         if timer is None or timer[1] == NEVER or timed in self.waiting:
             return
         measure, point = timer
-        heap = self._heaps.setdefault((measure, -1 if measure is Measure.TIME else timed.stream), [])
+        of_stream = measure in (Measure.ELEMENTS, Measure.TRIPLES)
+        heap = self._heaps.setdefault((measure, timed.stream if of_stream else -1), [])
         self._push(heap, point, timed)
 
     def _push(self, heap: list[tuple[int, int, Waiting]], point: int, timed: Waiting) -> None:

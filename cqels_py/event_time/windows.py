@@ -22,7 +22,7 @@ import numpy.typing as npt
 Points = npt.NDArray[np.int64]
 
 NEVER = np.iinfo(np.int64).max
-_BEFORE_ALL = -(1 << 62)
+BEFORE_ALL = -(1 << 62)
 """The clock's time before the first element: no boundary is before it."""
 
 
@@ -59,7 +59,7 @@ class Bounds:
 
     def passed(self, limit: int) -> int:
         """The last boundary at or before the limit."""
-        limit = max(limit, _BEFORE_ALL)
+        limit = max(limit, BEFORE_ALL)
         return limit if self.step is None else (limit - self.start) // self.step * self.step + self.start
 
     def boundary(self, points: Points) -> Points:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.event_time.windows import NEVER
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.windows import partition as kernel
 from cqels_py.state.key_table import KeyTable
@@ -49,6 +50,12 @@ class SessionsByValue(StateRecord):
         while (made := kernel.keep_sessions(*arguments)) == kernel.SHORT:
             self._make_room(len(unit))
         return left[:made], left_at[:made]
+
+    @property
+    def first_end(self) -> int:
+        """No session ends before this instant."""
+        head, tail = self._places[[kernel.HEAD, kernel.TAIL]].tolist()
+        return self._awaited.item(kernel.TIME, head) + self._gap if head < tail else NEVER
 
     def _make_room(self, count: int) -> None:
         if self._values.ensure(count):

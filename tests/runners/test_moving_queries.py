@@ -226,16 +226,32 @@ def test_equal_queries_between_which_no_element_came_share_what_they_read() -> N
     assert [len(rows) for rows in run.found] == [3, 3, 1]
 
 
-def test_a_step_reaches_only_queries_whose_patterns_match() -> None:
+PLAIN = "SELECT ?v { STREAM :a %s { ?s :p%d ?v } }"
+MATCHES = "CONSTRUCT { ?s :q ?w } { MATCH WITHIN 3s { EVENT ON :a { ?s :p0 ?v } SEQ EVENT ON :a { ?s :p%.0s%d ?w } } }"
+
+
+@pytest.mark.parametrize(
+    ("form", "window"),
+    [
+        (PLAIN, "[RANGE 4s]"),
+        (PLAIN, "[COUNT 2 PARTITION BY ?s]"),
+        (PLAIN, "[SESSION 4s]"),
+        (PLAIN, "[SESSION 4s PARTITION BY ?s]"),
+        (MATCHES, ""),
+    ],
+    ids=["range", "count by value", "session", "session by value", "match"],
+)
+def test_a_step_reaches_only_queries_whose_patterns_match(form: str, window: str) -> None:
     run = Run()
     for number in range(30):
-        run.do(("register", f"SELECT ?v {{ STREAM :a [RANGE 4s] {{ ?s :p{number} ?v }} }}"))
+        run.do(("register", form % (window, number)))
         run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p{number}>", number)], number)))
+    run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p>", 0)], 5_000_000)))
     assert run.scans == 1
     stopped = patch.object(SharedProgram, "run", return_value=Outcome.STOPPED)
-    with patch.object(Dataflow, "process", return_value=()) as process, stopped as programs:
-        run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p7>", 7)], 100)))
-    assert process.call_count == programs.call_count == 1
+    with patch.object(Dataflow, "process", return_value=()) as process, stopped:
+        run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p7>", 7)], 5_000_100)))
+    assert process.call_count == 1
 
 
 def test_a_query_that_was_given_elements_of_before_is_in_its_group_once() -> None:

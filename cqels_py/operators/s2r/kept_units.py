@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
-from cqels_py.event_time.windows import Bounds, Measure, Points
+from cqels_py.event_time.windows import NEVER, Bounds, Measure, Points
 from cqels_py.operators.s2r.arrivals import StreamArrivals
 from cqels_py.operators.s2r.partition import Kept, Ticks
+from cqels_py.operators.s2r.window import Timer
 from cqels_py.state.last_by_value import LastByValue
 from cqels_py.state.sessions_by_value import SessionsByValue
 
@@ -81,6 +82,14 @@ class KeptUnits:
         return ticks
 
     @property
+    def next_timer(self) -> Timer:
+        """When units next enter or expire though none arrives; perhaps too early. None: perhaps at any time."""
+        bounds = self._bounds
+        if self._sessions is not None:
+            return (bounds.measure, self._sessions.first_end) if bounds.eager else None
+        return bounds.measure, min(self._entering.next_point, self._expiring.next_point)
+
+    @property
     def waiting(self) -> Int64:
         """The numbers of the units that wait to enter."""
         return self._entering.units
@@ -131,6 +140,11 @@ class _WaitingUnits:
         cut = int(np.searchsorted(points, limit, side="right"))
         self._units, self._points = units[cut:].copy(), points[cut:].copy()
         return units[:cut], points[:cut]
+
+    @property
+    def next_point(self) -> int:
+        """That of the first of them."""
+        return self._points.item(0) if len(self._points) else NEVER
 
     @property
     def units(self) -> Int64:

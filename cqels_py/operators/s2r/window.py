@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, empty
 from cqels_py.batches.elements import Ids
-from cqels_py.event_time.windows import NEVER, Bounds, Measure, Points
+from cqels_py.event_time.windows import BEFORE_ALL, NEVER, Bounds, Measure, Points
 from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.primitives.state_record import StateArray
 from cqels_py.kernels.primitives.status import DONE, OUTPUT_FULL
@@ -22,7 +22,6 @@ TickColumn = npt.NDArray[np.int32]
 _NONE, _NO_IDS = np.empty(0, np.int64), np.empty((0, 0), np.int64)
 Timer: TypeAlias = tuple[Measure, int] | None
 """When a window changes though nothing arrives: once this measure has reached this point. None: perhaps at any time."""
-_BEFORE_ALL = np.iinfo(np.int64).min // 2
 _FEW = 4
 _FEWEST_CHANGES = 8
 _KEPT_SCRATCH = 256
@@ -160,7 +159,6 @@ class WaitingWindow(LeafBuffer):
     """
 
     copies = True
-    next_timer: Timer = None
 
     def __init__(self, bounds: Bounds, width: int, *, keep_ids: bool, stream: int, index: int) -> None:
         assert bounds.size is not None
@@ -194,6 +192,13 @@ class WaitingWindow(LeafBuffer):
         tick, sign, changed = sliding.merge(expiry_tick, entry_tick, entered - start, ids, first, entering)
         return Delta(tick, sign, changed)
 
+    @property
+    def next_timer(self) -> Timer:
+        """The first instant at which a session with the oldest mapping can end, if nothing waits to enter."""
+        if self._enters_later or self._bounds.measure is not Measure.SESSION:
+            return None
+        return Measure.SESSION, self.oldest + self._size if self.start < self.end else NEVER
+
     def inside(self) -> Ids:
         """The ids (width, n) of the mappings in the window, if it keeps ids."""
         return self.ids(self.start, self.entered if self._enters_later else self.end)
@@ -219,7 +224,7 @@ class WaitingWindow(LeafBuffer):
         if self._bounds.measure is not Measure.SESSION:
             return passed - self._size
         ends = arrivals.step.session_ends[self._index]
-        return int(ends[-1]) - self._size if len(ends) else _BEFORE_ALL
+        return int(ends[-1]) - self._size if len(ends) else BEFORE_ALL
 
     def _ticks(self, arrivals: Arrivals, points: Points) -> TickColumn:
         """The ticks at which the window's measure reaches these points."""
