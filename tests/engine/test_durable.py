@@ -23,6 +23,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from rdflib import RDF, BNode, Literal, URIRef
@@ -31,6 +32,7 @@ import cqels_py as cqels
 from cqels_py.checkpoints import durable_files, savepoints
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine.durable import logged, registration
+from cqels_py.engine.durable.saved_state import copied
 from cqels_py.errors import DataError, UnsupportedQuery, UsageError
 from tests.support.amount import step
 from tests.support.endpoint import endpoint
@@ -896,3 +898,12 @@ def test_threads_push_at_once_and_each_push_is_kept(tmp_path: Path, monkeypatch:
         (f"{EX}t{thread}", str(number)) for thread in range(6) for number in range(20)
     }
     again.close()
+
+
+def test_a_snapshot_copies_arrays_that_queries_share_once() -> None:
+    shared, own = np.arange(3), np.arange(3)
+    found = copied({"query/0/scan": {"ids": shared}, "query/1/scan": {"ids": shared}, "query/2/scan": {"ids": own}})
+    first, second, third = (found[f"query/{place}/scan"]["ids"] for place in range(3))
+    assert first is second and first is not third
+    shared[0] = 9
+    assert np.array_equal(first, [0, 1, 2]) and np.array_equal(third, own)

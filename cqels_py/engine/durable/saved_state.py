@@ -79,8 +79,9 @@ def check_kind(folder: Path, state: Mapping[str, NamedValues]) -> None:
 
 
 def copied(state: Mapping[str, NamedValues]) -> dict[str, NamedValues]:
-    """The state as it is now, whatever comes."""
-    return {part: {name: deepcopy(value) for name, value in values.items()} for part, values in state.items()}
+    """The state as it is now, whatever comes. Arrays that several queries have are copied once."""
+    made: dict[int, object] = {}
+    return {part: {name: deepcopy(value, made) for name, value in values.items()} for part, values in state.items()}
 
 
 def _state_of_engine(engine: Engine) -> dict[str, NamedValues]:
