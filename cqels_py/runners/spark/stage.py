@@ -168,12 +168,13 @@ def _without_clock(
                 told.append(Promise(int(until), stream == CLOCK))
                 batch = batch.filter(pc.invert(is_time))
         is_told = pc.less_equal(batch.column("stream"), _TOLD)
-        for stream, time in zip(
-            *(batch.filter(is_told).column(name).to_pylist() for name in ("stream", "time")), strict=True
-        ):
-            key = _TOLD - stream, 0
-            latest[key] = max(latest.get(key, time), time)
-        rows.append(batch.filter(pc.invert(is_told)))
+        if pc.any(is_told).as_py():
+            tells = batch.filter(is_told)
+            for stream, time in zip(*(tells.column(name).to_pylist() for name in ("stream", "time")), strict=True):
+                key = _TOLD - stream, 0
+                latest[key] = max(latest.get(key, time), time)
+            batch = batch.filter(pc.invert(is_told))
+        rows.append(batch)
     return rows, Promise.of_all(told), now
 
 
@@ -192,8 +193,9 @@ def _parts(batches: Iterable[pa.RecordBatch], of_files: frozenset[int]) -> Itera
     if not rows:
         return
     table = pa.Table.from_batches(rows)
-    for stream in sorted(table.column("stream").unique().to_pylist()):
-        mine = table.filter(pc.equal(table.column("stream"), stream))
+    streams = sorted(table.column("stream").unique().to_pylist())
+    for stream in streams:
+        mine = table if len(streams) == 1 else table.filter(pc.equal(table.column("stream"), stream))
         if stream not in of_files:
             yield _Part(stream, mine)
             continue
