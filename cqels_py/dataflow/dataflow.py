@@ -317,6 +317,7 @@ class Dataflow:
         self.count_with(other)
         self.shared_scans.readers.detach(self.reader)
         self._read(other.root)
+        self._origin = other.origin
         if isinstance(other._output, Ask):
             # That of `Changes` has no state, and asks its own dataflow for signs.
             self._output = other._output

@@ -411,6 +411,11 @@ class SharedScansPool:
             self._open[key], self.is_open = made, True
         return self._open[key]
 
+    def open_again(self, scans: SharedScans) -> None:
+        """The next queries with equal windows join these scans, which have had no step here."""
+        if scans.key is not None:
+            self._open[scans.key], self.is_open = scans, True
+
     def close(self) -> None:
         """Elements are about to be processed: queries that are registered from now on see others."""
         self._open.clear()

@@ -125,3 +125,30 @@ def test_a_process_that_goes_on_from_a_snapshot_gives_results_the_same_numbers(s
     assert run.found == whole.found
     assert least > 0
     run.engine.close()
+
+
+@pytest.mark.parametrize("window", WINDOWS[:4])
+@pytest.mark.parametrize("form", [FORMS[2], FORMS[4], FORMS[6]])
+def test_queries_that_are_one_are_one_again_after_a_restart(form: str, window: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"checkpoint": tmp_path / "state", "durable": "off"}
+    given, draw = list[Call](), random.Random(2)
+    # The last one, and one of other windows, see fewer elements before the snapshot.
+    for number, each in enumerate((form % window, form % window, FORMS[0] % "[COUNT 9]", form % window, form % window)):
+        given += [("register", each), *elements(draw, 3 if number == 4 else 30, 1_000_000 + 20_000_000 * number)]
+    whole, run = Run(), Run(**options)
+    for call in given:
+        apart(lambda call=call: whole.do(call))  # type: ignore[misc]
+        run.do(call)
+    assert leaders(run) == 3
+    run.engine.checkpoint()
+    run.engine.close()
+    before, run = run, Run(**options)
+    for query, rows in before.queries:
+        assert run.again(query, rows).restored
+    for number, call in enumerate(elements(draw, 40, 200_000_000)):
+        apart(lambda call=call: whole.do(call))  # type: ignore[misc]
+        run.do(call)
+        assert number < 2 or leaders(run) <= 3
+    assert run.found == whole.found
+    assert leaders(run) == 2
+    run.engine.close()

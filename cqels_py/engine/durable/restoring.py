@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -12,6 +12,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.checkpoints import log
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.checkpoints.packed import unpack_elements
+from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.backfill import Beside
 from cqels_py.engine.documents import Once
@@ -82,19 +83,19 @@ class Restoring:
             engine._fed[stream, url] = position
         for stream, (lateness, clock) in header.get("declared", {}).items():
             engine._declare(stream, lateness, clock)
-        seen: set[int] = set()
+        restored: dict[int, SharedScans] = {}
         feeding = {place for place, _ in header["connections"]}
         for place, given in enumerate(header["queries"]):
             own = below(f"{QUERY}{place}/", state)
-            if header["scans"][place] not in seen:
-                self._close_scans(header["steps_before"][place])
-            seen.add(header["scans"][place])
+            number, steps = header["scans"][place], header["steps_before"][place]
+            self._open_scans([restored[number]] if number in restored else (), steps)
             data = StaticData([cast(Ids, own["static"]["quads"])], cast(Ids, own["static"]["names"]).tolist())
             # One that feeds others has steps of its own.
             engine._runner.pool.shares = place not in feeding
             query = self._register(Registration.from_plain(given), data)
             engine._runner.pool.shares = True
             dataflow_of(query).restore(below("dataflow/", own))
+            restored.setdefault(number, dataflow_of(query).shared_scans)
             if isinstance(feed := engine._queries[query].feed, ConstructedStream):
                 restore(feed.construction, own["construction"])
             # Checkpoints of earlier versions have no ids.
@@ -104,13 +105,16 @@ class Restoring:
             engine._connect(engine.queries[place], stream)
         durable.id, durable.registered = header.get("id", durable.id), header.get("registered", durable.registered)
         engine._runner.end_restore()
-        self._close_scans(header["steps"])
+        known = zip(header["scans"], header["steps_before"], strict=True)
+        self._open_scans([restored[number] for number, steps in known if steps == header["steps"]], header["steps"])
         engine.dictionary.number_documents_after(durable.scopes[1])
 
-    def _close_scans(self, steps: int) -> None:
-        """There had been so many steps: if some of them came after the last query, later queries are apart from it."""
-        if steps != self._durable.steps:
-            self._engine._runner.pool.close()
+    def _open_scans(self, scans: Iterable[SharedScans], steps: int) -> None:
+        """There had been so many steps: the next query may share these scans, and no others."""
+        pool = self._engine._runner.pool
+        pool.close()
+        for each in scans:
+            pool.open_again(each)
         self._durable.steps = steps
 
     def replay(self, record: log.Record) -> None:
