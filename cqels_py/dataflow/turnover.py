@@ -19,8 +19,6 @@ from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
 from cqels_py.plan import nodes as plan
 
-_AGGREGATES = frozenset({"COUNT(*)", "COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE"})
-
 
 class Turnover:
     """Waits until all windows of these scans have turned over since the instant at which it is made."""
@@ -68,9 +66,9 @@ def is_decided(source: DeltaSource) -> bool:
     match source:
         case WindowScan() | Constant():
             return True
-        case OperatorNode(node=plan.GroupRows(keys=keys, aggregates=aggregates), operator=GroupBy()):
-            # Groups are told in the order of a hash table. Without keys there is one.
-            return not keys and all(each.function in _AGGREGATES for each in aggregates)
+        case OperatorNode(operator=GroupBy()):
+            # Groups are told in the order in which they change, and aggregates of terms follow the order of terms.
+            return True
         case OperatorNode(operator=MultiwayJoin(layout=layout)):
             # Others choose their ways, and mappings that leave in any order leave their places to others.
             return bool(layout.star) and all(port.expires_fifo for port in layout.ports)

@@ -19,13 +19,15 @@ FORMS = (
     "SELECT DISTINCT ?v { STREAM :a %s { { ?s :p0 ?v } UNION { ?s :p1 ?v } } }",
     "ASK { STREAM :a %s { ?s :p0 3 } }",
     "SELECT ?s ?x { STREAM :a %s { ?s :p0 ?v } STREAM :b [RANGE 3s] { ?s :p1 ?x } }",
+    "SELECT ?s (MAX(?v) AS ?m) { STREAM :a %s { ?s :p0 ?v } } GROUP BY ?s",
+    "SELECT ?v (GROUP_CONCAT(?s) AS ?all) { STREAM :a %s { ?s :p0 ?v } } GROUP BY ?v HAVING(COUNT(*) > 1)",
+    "SELECT ?s (AVG(?w) AS ?m) (SUM(DISTINCT ?v) AS ?n) { STREAM :a %s { ?s :p0 ?v . ?s :p1 ?w } } GROUP BY ?s",
     "CONSTRUCT { ?s :q _:x } { STREAM :a %s { ?s :p0 ?v } }",
 )
-# Their groups, or mappings that leave in any order, are told in an order that former contents may decide.
+# Mappings that leave in any order are told in an order that former contents may decide.
 UNDECIDED = (
-    "SELECT ?s (MAX(?v) AS ?m) { STREAM :a %s { ?s :p0 ?v } } GROUP BY ?s",
     "SELECT ?s ?w { STREAM :a %s { ?s :p0 ?v OPTIONAL { ?s :p1 ?w } } }",
-    "SELECT (GROUP_CONCAT(?v) AS ?all) { STREAM :a %s { ?s :p0 ?v } }",
+    "SELECT ?s { STREAM :a %s { ?s :p0 ?v FILTER NOT EXISTS { ?s :p1 ?w } } }",
     "SELECT (NOW() AS ?t) ?v { STREAM :a %s { ?s :p0 ?v } }",
     "SELECT ?s { STREAM :a %s { ?s :p0 ?v } STREAM :b [ALL] { ?s :p1 ?x } }",
 )
