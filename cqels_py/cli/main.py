@@ -588,8 +588,14 @@ def checkpoint_copy_command(folder: Path, to: Path) -> None:
         copy(folder, to)
 
 
-_MIB = 1 << 20
-_SIZE = click.IntRange(min=1)
+class _Mebibytes(click.IntRange):
+    """A number of MiB, at least one, as bytes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        return (1 << 20) * int(super().convert(value, param, ctx))
+
+
+_BYTES, _SIZE = _Mebibytes(min=1), click.IntRange(min=1)
 
 
 @app.command("serve")
@@ -608,16 +614,36 @@ _SIZE = click.IntRange(min=1)
 @click.option("--allow-path", metavar="DIR", type=_FILE, multiple=True, help="Requests may name files below DIR.")
 @click.option("--allow-url", metavar="PREFIX", multiple=True, help="Requests may name addresses that begin so.")
 @click.option("--allow-private", is_flag=True, help="Names in these addresses may lead into private networks.")
-@click.option("--max-body", metavar="MIB", type=_SIZE, help="The size of a request's body. [default: 32]")
-@click.option("--max-decompressed", metavar="MIB", type=_SIZE, help="The size of a decompressed body. [default: 128]")
-@click.option("--max-query", metavar="N", type=_SIZE, help="The characters of a query. [default: 1048576]")
-@click.option("--max-streams", metavar="N", type=_SIZE, help="The number of streams. [default: 1000]")
-@click.option("--max-queries", metavar="N", type=_SIZE, help="The number of queries. [default: 10000]")
-@click.option("--max-subscribers", metavar="N", type=_SIZE, help="The readers of results. [default: 10000]")
-@click.option("--max-state", metavar="MIB", type=_SIZE, help="The state of a query: one with more is stopped.")
-@click.option("--max-backlog", metavar="MIB", type=_SIZE, help="The results that wait for a sink. [default: 1024]")
-@click.option("--keep", metavar="N", type=_SIZE, help="The results that are kept of each query. [default: 100000]")
-@click.option("--max-sparql-seconds", metavar="N", type=_SIZE, help="The time of a one-shot query. [default: 30]")
+@click.option("--max-body", "body", metavar="MIB", type=_BYTES, help="The size of a request's body. [default: 32]")
+@click.option(
+    "--max-decompressed",
+    "decompressed",
+    metavar="MIB",
+    type=_BYTES,
+    help="The size of a decompressed body. [default: 128]",
+)
+@click.option("--max-query", "query", metavar="N", type=_SIZE, help="The characters of a query. [default: 1048576]")
+@click.option("--max-streams", "streams", metavar="N", type=_SIZE, help="The number of streams. [default: 1000]")
+@click.option("--max-queries", "queries", metavar="N", type=_SIZE, help="The number of queries. [default: 10000]")
+@click.option(
+    "--max-subscribers", "subscribers", metavar="N", type=_SIZE, help="The readers of results. [default: 10000]"
+)
+@click.option(
+    "--max-state", "state", metavar="MIB", type=_BYTES, help="The state of a query: one with more is stopped."
+)
+@click.option(
+    "--max-backlog", "backlog", metavar="MIB", type=_BYTES, help="The results that wait for a sink. [default: 1024]"
+)
+@click.option(
+    "--keep", "results", metavar="N", type=_SIZE, help="The results that are kept of each query. [default: 100000]"
+)
+@click.option(
+    "--max-sparql-seconds",
+    "sparql_seconds",
+    metavar="N",
+    type=_SIZE,
+    help="The time of a one-shot query. [default: 30]",
+)
 @click.option("--demo", is_flag=True, help="With the flights of 2013 as live streams, and three queries.")
 def serve_command(
     *,
@@ -631,17 +657,8 @@ def serve_command(
     allow_path: Sequence[Path],
     allow_url: Sequence[str],
     allow_private: bool,
-    max_body: int | None,
-    max_decompressed: int | None,
-    max_query: int | None,
-    max_streams: int | None,
-    max_queries: int | None,
-    max_subscribers: int | None,
-    max_state: int | None,
-    max_backlog: int | None,
-    keep: int | None,
-    max_sparql_seconds: int | None,
     demo: bool,
+    **limits: int | None,
 ) -> None:
     """Serve streams, queries and results over HTTP, in one process.
 
@@ -661,18 +678,7 @@ def serve_command(
                 tls_key,
                 allow_path,
                 allow_url,
-                {
-                    "body": max_body and max_body * _MIB,
-                    "decompressed": max_decompressed and max_decompressed * _MIB,
-                    "query": max_query,
-                    "streams": max_streams,
-                    "queries": max_queries,
-                    "subscribers": max_subscribers,
-                    "state": max_state and max_state * _MIB,
-                    "backlog": max_backlog and max_backlog * _MIB,
-                    "results": keep,
-                    "sparql_seconds": max_sparql_seconds,
-                },
+                limits,
                 demo,
                 allow_private,
             )

@@ -20,7 +20,7 @@ TOKEN = "CQELS_TOKEN"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The options. Sizes are bytes."""
+    """The options. `limits`: those of `service.limits` that are given, by name; None: the default. Sizes are bytes."""
 
     data: Path | None
     host: str

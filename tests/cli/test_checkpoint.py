@@ -26,7 +26,7 @@ from cqels_py.cli.main import main
 from cqels_py.engine.durable import registration
 from cqels_py.engine.durable.records import Kind
 from tests.cli.conftest import HEADER, QUERY, STREAM, Cqels, row
-from tests.support.amount import step
+from tests.support.amount import long, step
 from tests.support.faults import Crash, Faults, crash
 from tests.support.servers import needed_module
 
@@ -374,7 +374,10 @@ def taken_in(checkpoint: Path) -> int:
     return summary(checkpoint).elements if any(checkpoint.glob("*.snapshot")) else 0
 
 
-@pytest.mark.parametrize(("kind", "ending"), [("standard input", "csv"), ("pipe", "csv"), ("standard input", "nq")])
+@pytest.mark.parametrize(
+    ("kind", "ending"),
+    [pytest.param("standard input", "csv", marks=long), ("pipe", "csv"), ("standard input", "nq")],
+)
 def test_a_live_input_whose_reader_is_killed_goes_on_in_the_next_one(kind: str, ending: str, tmp_path: Path) -> None:
     source: object = "-"
     if kind == "pipe":

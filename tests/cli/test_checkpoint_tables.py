@@ -18,6 +18,7 @@ from cqels_py.engine.durable import logged
 from cqels_py.sources import marked_file
 from tests.cli.test_checkpoint import LIVE, quads
 from tests.sinks.test_file_databases import execute
+from tests.support.amount import long
 from tests.support.faults import Crash, Faults, crash
 from tests.support.servers import needed_module, wait_until
 
@@ -73,7 +74,7 @@ class Running:
         return any("append" in each for each in self._command)
 
 
-@pytest.mark.parametrize(("scheme", "mode"), [("sqlite", "append"), ("duckdb", "upsert")])
+@pytest.mark.parametrize(("scheme", "mode"), [("sqlite", "append"), pytest.param("duckdb", "upsert", marks=long)])
 def test_a_table_has_each_result_once(scheme: str, mode: str, tmp_path: Path) -> None:
     """The table of a run that was killed between its pieces is that of one that was not."""
     needed_module("duckdb", "duckdb")

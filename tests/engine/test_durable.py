@@ -34,7 +34,7 @@ from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine.durable import logged, registration
 from cqels_py.engine.durable.saved_state import copied
 from cqels_py.errors import DataError, UnsupportedQuery, UsageError
-from tests.support.amount import step
+from tests.support.amount import long, step
 from tests.support.endpoint import endpoint
 from tests.support.faults import Crash, Faults, PowerFailures, crash
 
@@ -657,7 +657,7 @@ engine.finish()
 """
 
 
-@pytest.mark.parametrize("mode", ["sync", "off"])
+@pytest.mark.parametrize("mode", ["sync", pytest.param("off", marks=long)])
 def test_processes_that_are_killed_are_followed_by_one_that_completes_them(mode: str, tmp_path: Path) -> None:
     text = f"{PREFIX}SELECT ?x (COUNT(*) AS ?n) (MAX(?v) AS ?m) {{ STREAM :s [RANGE 6s] {{ ?x :v ?v }} }} GROUP BY ?x"
     script = textwrap.dedent(KILLED).replace("QUERY", repr(text))
