@@ -278,6 +278,28 @@ def test_counts_and_sums_are_exact_beyond_64_bits(groups: tuple[int, ...]) -> No
     assert [value(terms, i) for i in row[len(groups) :]] == ["1", "36028797018963967", "1"]  # type: ignore[arg-type]
 
 
+def test_sums_and_counts_of_all_sizes_and_kinds_pass_together() -> None:
+    """Groups whose sums and counts have inline ids, and those whose have none, at several ticks of one step."""
+    terms = Terms()
+    aggregates = [JoinedAggregate("COUNT(*)"), JoinedAggregate("SUM", 0, 1), JoinedAggregate("SUM", 1, 1)]
+    operator = Case(2, 1, 0, (0,)).operator(aggregates, terms)
+    large = 2**55 - 1
+    of_key = {1: str(large), 2: "3", 3: "-7", 4: str(-large), 5: "0.5", 6: "2"}
+    known = terms.ids([typed(number, "decimal" if key == 5 else INTEGER) for key, number in of_key.items()])
+    left = [(tick, 1, (key, term)) for tick in range(3) for key, term in zip(of_key, known, strict=True) if key != 6]
+    right = [(1, 1, (key, term)) for key, term in zip(of_key, known, strict=True) for _ in range(2)]
+    found = changes(operator.process(ANY_TICK, [[delta(left, 2)], [delta(right, 2)]]))
+    assert list(found) == [1, 2]
+    for tick, rows in found.items():
+        there = {row[0]: [value(terms, i) for i in row[1:]] for row, n in rows.items() if n > 0}  # type: ignore[arg-type]
+        mappings = tick + 1
+        both = {
+            key: int(2 * mappings * float(number)) if key == 5 else 2 * mappings * int(number)
+            for key, number in of_key.items()
+        }
+        assert there == {key: [str(2 * mappings), str(both[key]), str(both[key])] for key in range(1, 6)}
+
+
 @pytest.mark.parametrize(
     ("function", "groups", "number"),
     [

@@ -82,14 +82,13 @@ from cqels_py.kernels.aggregates.updates import (
     TAKEN,
     THERE,
     only_new,
-    partners,
     take_counts,
     take_differences,
     take_extremes,
     take_sums,
     take_texts,
 )
-from cqels_py.kernels.aggregates.weighted_sums import times, times_id
+from cqels_py.kernels.aggregates.weighted_sums import large_id, short_times_id, times
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.prefetch import prefetch
 from cqels_py.kernels.primitives.select import select_branchless
@@ -194,35 +193,49 @@ def _find_groups(end, given, plan, groups, index, chunk):
 
 
 @jit_inline
-def _results(join, row, step, group, notes, note):
-    """Count an inserted or retracted row of an input; returns the number of results of its group. -1: too many, -2: the
-    row was not there."""
-    port_counts = join.counts
-    inputs = np.uint64(len(notes)) - OF_INPUT
+def _count_row(join, row, step, group, notes, note):
+    """Count an inserted or retracted row of an input; returns how many the group has left of it: negative if the row was not
+    there."""
+    port_counts, inputs = join.counts, np.uint64(len(notes)) - OF_INPUT
     place = np.uint64(group) * inputs
     mine = place + np.uint64(join.port[row])
     left = port_counts[mine] + step
     port_counts[mine] = left
-    product, size = np.int64(1), np.int64(0)
-    for p in range(inputs):
-        count = port_counts[place + p]
-        notes[OF_INPUT + p, note] = count
-        size |= count | product
-        product *= count
-    if size >= _SMALL:
-        product = _many_results(place, inputs, port_counts)
-    return product if left >= 0 else np.int64(-2)
+    # The first two, which every join has, are not in the loop.
+    notes[OF_INPUT, note] = port_counts[place]
+    notes[OF_INPUT + _ONE, note] = port_counts[place + _ONE]
+    for p in range(_TWO, inputs):
+        notes[OF_INPUT + p, note] = port_counts[place + p]
+    return left
 
 
 @jit_flat
-def _many_results(place, inputs, port_counts):
+def _count_results(chunk):
+    """Write to the notes how many results their groups have: the products of the inputs' counts. Returns DONE, or TOO_MANY."""
+    notes, noted, size = chunk.notes, np.uint64(chunk.cursor[NOTED]), np.int64(0)
+    for i in range(noted):
+        notes[THERE, i] = notes[OF_INPUT, i]
+    for p in range(OF_INPUT + _ONE, np.uint64(len(notes))):
+        for i in range(noted):
+            size |= notes[THERE, i] | notes[p, i]
+            notes[THERE, i] *= notes[p, i]
+    if size >= _SMALL:
+        for i in range(noted):
+            notes[THERE, i] = _many_results(notes, i)
+            if notes[THERE, i] < 0:
+                return TOO_MANY
+    return DONE
+
+
+@jit_flat
+def _many_results(notes, note):
     """The product of the inputs' counts, or -1. If one of them is 0 there are no results, however many rows the others
     have."""
     product = np.int64(1)
-    for p in range(inputs):
-        if port_counts[place + p] == 0:
+    for p in range(OF_INPUT, np.uint64(len(notes))):
+        if notes[p, note] == 0:
             return np.int64(0)
-        product = times(product, port_counts[place + p])
+        product = times(product, notes[p, note])
     return product
 
 
@@ -258,16 +271,17 @@ def _note(given, groups, index, chunk, join):
         rows[NOTE, i] = np.int64(note)
         notes[NOTE_GROUP, note] = np.int64(group)
         notes[NOTE_TICK, note] = now
-        notes[THERE, note] = after
         notes[LAST_ROW, note] = np.int64(i)
-        if join is not None:
-            results = _results(join, row, np.int64(sign[row]), group, notes, note)
-            notes[THERE, note] = results
-            least = min(least, results)
+        if join is None:
+            notes[THERE, note] = after
+        else:
+            least = min(least, _count_row(join, row, np.int64(sign[row]), group, notes, note))
     index.meta[ZERO] += zero
     cursor[SEEN] = next_note
     cursor[NOTED] = next_note - seen
-    return DONE if least == 0 else TOO_MANY if least == -1 else NOT_THERE
+    if least < 0:
+        return NOT_THERE
+    return np.int64(DONE if join is None else _count_results(chunk))
 
 
 @jit_flat
@@ -320,7 +334,8 @@ def _replace_value(i, here, last, notes, fresh, previous, words, group_words):
     at = np.uint64(notes[NOTE_GROUP, i]) * group_words + last
     before = words[at]
     previous[here] = before
-    value = before if notes[THERE, i] == 0 or fresh[here] == AS_BEFORE else fresh[here]
+    # Without a branch: which groups have no results is unpredictable.
+    value = select_branchless((notes[THERE, i] == 0) | (fresh[here] == AS_BEFORE), before, fresh[here])
     fresh[here] = value
     words[at] = value
     return np.int64(value != before)
@@ -410,20 +425,43 @@ def _deliver(plan, groups, keys, chunk, output):
             out[c, notes[TAKEN, i]] = out[c, notes[GIVEN, i]] = key
 
 
+@jit_inline
+def _weigh_sums(a, port, chunk, weights):
+    """Write to `weights`, from a * size on, how often each member of an aggregate of an input counts."""
+    notes, start, noted = chunk.notes, np.uint64(a * chunk.size), np.uint64(chunk.cursor[NOTED])
+    for i in range(noted):
+        weights[start + i] = 1
+    for p in range(OF_INPUT, np.uint64(len(notes))):
+        if p != OF_INPUT + np.uint64(port):
+            for i in range(noted):
+                weights[start + i] *= notes[p, i]
+
+
 @jit_flat
 def _find_short_sums(plan, chunk, join):
     """The ids of sums of 64 bits; in a join each member counts once for each combination of the other inputs' rows."""
-    functions, fresh, scales, divisors = plan.functions, chunk.fresh, chunk.scales, chunk.divisors
+    functions, fresh, scales, divisors, weights = (
+        plan.functions, chunk.fresh, chunk.scales, chunk.divisors, chunk.quotients
+    )  # fmt: skip
     for a in range(len(functions)):
         if functions[a] == SUM:
-            for i in range(np.uint64(chunk.cursor[NOTED])):
-                here = np.uint64(a * chunk.size) + i
-                if divisors[here] == SHORT_SUM:
-                    weight = np.int64(1)
-                    if join is not None:
-                        weight = partners(chunk.notes, i, plan.ports[a])
-                    tag = np.int64(TAG_INTEGER if scales[here] == 0 else TAG_DECIMAL)
-                    fresh[here] = times_id(tag, fresh[here], weight, chunk.cursor, chunk.deferred, chunk.deferred_real)
+            start, end = np.uint64(a * chunk.size), np.uint64(a * chunk.size + chunk.cursor[NOTED])
+            if join is not None:
+                _weigh_sums(a, plan.ports[a], chunk, weights)
+            missing = np.int64(0)
+            for i in range(start, end):
+                tag = np.int64(TAG_INTEGER if scales[i] == 0 else TAG_DECIMAL)
+                found = short_times_id(tag, fresh[i], weights[i] if join is not None else np.int64(1))
+                is_found = (divisors[i] == SHORT_SUM) & (found != 0)
+                fresh[i] = found if is_found else fresh[i]
+                divisors[i] = 0 if is_found else divisors[i]
+                missing |= np.int64(divisors[i] == SHORT_SUM)
+            if missing:
+                for i in range(start, end):
+                    if divisors[i] == SHORT_SUM:
+                        tag = np.int64(TAG_INTEGER if scales[i] == 0 else TAG_DECIMAL)
+                        weight = weights[i] if join is not None else np.int64(1)
+                        fresh[i] = large_id(tag, fresh[i], weight, chunk.cursor, chunk.deferred, chunk.deferred_real)
 
 
 @jit_flat
@@ -449,15 +487,17 @@ def _tell_places(plan, groups, chunk):
 @jit_flat
 def _count_all(functions, chunk, join):
     """The values of COUNT(*)."""
-    fresh, notes, size = chunk.fresh, chunk.notes, chunk.size
-    for a in range(len(functions)):
+    fresh, there, size, noted = chunk.fresh, chunk.notes[THERE], np.uint64(chunk.size), np.uint64(chunk.cursor[NOTED])
+    for a in range(np.uint64(len(functions))):
         if functions[a] == COUNT_ALL:
-            for i in range(chunk.cursor[NOTED]):
-                there = notes[THERE, i]
-                if join is None:
-                    fresh[a * size + i] = scaled_id(np.int64(TAG_INTEGER), there, np.int64(0))
-                else:
-                    fresh[a * size + i] = count_id(there, chunk.cursor, chunk.deferred, chunk.deferred_real)
+            missing = np.int64(0)
+            for i in range(noted):
+                found = scaled_id(np.int64(TAG_INTEGER), there[i], np.int64(0))
+                missing |= np.int64(found == 0)
+                fresh[a * size + i] = found
+            if join is not None and missing:
+                for i in range(noted):
+                    fresh[a * size + i] = count_id(there[i], chunk.cursor, chunk.deferred, chunk.deferred_real)
 
 
 @jit_flat

@@ -50,6 +50,7 @@ from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS, prefetch_re
 from cqels_py.kernels.aggregates.weighted_sums import add_difference, add_times, are_too_many, total_of_times
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.prefetch import prefetch
+from cqels_py.kernels.primitives.select import select_branchless
 from cqels_py.kernels.structures.hash_table import hash_row
 from cqels_py.kernels.structures.heaps import bag_first, bag_replace, make_room, prefetch_bag, replace_room
 from cqels_py.kernels.structures.key_index import add_key, count_entry, find_key, has_room
@@ -191,12 +192,11 @@ def take_sums(a, given, plan, groups, chunk, join, numbers):
         tag = (identifier >> 60) & 15
         scale = np.int64(0) if tag == TAG_INTEGER else (identifier >> 56) & 15
         total = words[at + _LO]
-        exact = (scale == words[at + _SCALE]) & ((tag == TAG_INTEGER) | (tag == TAG_DECIMAL))
-        if join is not None and sign == 0:
-            # The sum stays, but its value may change with the other inputs' rows.
-            scale = words[at + _SCALE]
-            exact = True
-        if exact and words[at + _HI] == total >> 63 and total > -LIMIT and total < LIMIT:
+        # Where the sign is 0 the sum stays, but in a join its value may change with the other inputs' rows. Without a branch, as
+        # the order of the inputs' rows is unpredictable.
+        scale = select_branchless(sign == 0, words[at + _SCALE], scale)
+        exact = (sign == 0) | ((scale == words[at + _SCALE]) & ((tag == TAG_INTEGER) | (tag == TAG_DECIMAL)))
+        if exact & (words[at + _HI] == total >> 63) & (total > -LIMIT) & (total < LIMIT):
             # The sum stays within 64 bits.
             count, total = _add_short(words, at, total, scale, tag == TAG_DECIMAL, identifier, sign)
             exact = words[at + _INEXACT] == 0

@@ -341,16 +341,14 @@ def are_too_many(members, average):
 
 
 @jit_inline
-def times_id(tag, total, weight, cursor, deferred, deferred_real):
-    """The id of an integer, or a decimal without fraction digits, times a weight."""
-    if abs(np.float64(total) * np.float64(weight)) < _SAFE_PRODUCT:
-        found = scaled_id(tag, total * weight, np.int64(0))
-        if found != 0:
-            return found
-    return _large_id(tag, total, weight, cursor, deferred, deferred_real)
+def short_times_id(tag, total, weight):
+    """The id of an integer, or a decimal without fraction digits, times a weight; 0 if `large_id` finds it."""
+    is_short = abs(np.float64(total) * np.float64(weight)) < _SAFE_PRODUCT
+    return scaled_id(tag, total * weight if is_short else np.int64(_SAFE_PRODUCT), np.int64(0))
 
 
 @jit_flat
-def _large_id(tag, total, weight, cursor, deferred, deferred_real):
+def large_id(tag, total, weight, cursor, deferred, deferred_real):
+    """That of one too large for `short_times_id`."""
     hi, lo, _ = times128(total >> 63, np.uint64(total), weight)
     return _defer(tag, hi, lo, np.int64(0), 0.0, cursor, deferred, deferred_real)
