@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from functools import cache
@@ -133,7 +134,7 @@ def _s3(base: str) -> pyarrow.fs.FileSystem:
         if name not in _S3_OPTIONS:
             raise UsageError(f"{name} is no option of a state in S3: {', '.join(_S3_OPTIONS)} are")
     return fs.S3FileSystem(
-        **options,
+        **{**_endpoint(), **options},
         # One request for a small object.
         allow_delayed_open=True,
         background_writes=False,
@@ -141,3 +142,10 @@ def _s3(base: str) -> pyarrow.fs.FileSystem:
         connect_timeout=_SECONDS,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
     )
+
+
+def _endpoint() -> dict[str, str]:
+    """The store that the environment names, as for other programs; pyarrow asks for it only where an address is parsed."""
+    named = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    scheme, _, address = named.partition("://")
+    return {"scheme": scheme, "endpoint_override": address.rstrip("/")} if address else {}

@@ -58,6 +58,32 @@ with connected_session(url) as session:
         "elements": found.elements, "results": found.results, "parts": len(loads[0]),
     }))
 """
+SPLIT = """
+import json
+import os
+import cqels_py.spark
+from cqels_py.runners.spark.session import connected_session
+url, folder, query = sys.argv[1:]
+with connected_session(url) as session:
+    def run(state, partitions):
+        frame = session.readStream.schema("time long, subject string, predicate string, object string").json(folder + "/in")
+        answers = cqels_py.spark.continuous({"http://ex.org/s": frame}, query, state=state, partitions=partitions)
+        writer = answers.writeStream.option("checkpointLocation", folder + "/checkpoint").format("parquet")
+        writer.trigger(availableNow=True).start(folder + "/out").awaitTermination()
+    run(folder + "/state", 2)
+    cqels_py.spark.migrate(folder + "/state", query, to=folder + "/more", partitions=4, session=session)
+    os.rename(folder + "/1.json", folder + "/in/1.json")
+    run(folder + "/more", 4)
+    rows = session.read.parquet(folder + "/out").toArrow().to_pylist()
+    print(json.dumps({
+        "rows": sorted([each["s"], each["n"], each["sign"]] for each in rows),
+        "elements": cqels_py.spark.statistics(folder + "/more", session=session).elements,
+        "parts": len(cqels_py.spark.loads(folder + "/more", session=session)[0]),
+    }))
+"""
+INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+COUNTED = [[f"<{EX}s{n % 2}>", f'"{n // 2 + 1}"^^<{INTEGER}>', 1] for n in range(20)]
+"""The number of elements of each subject so far, over those of `write_files`."""
 needs_server = [
     pytest.mark.xdist_group("spark"),
     pytest.mark.skipif(
@@ -113,8 +139,7 @@ class TestWithAServer:
     pytestmark = needs_server
 
     def test_the_command_line(self, server: str, tmp_path: Path) -> None:
-        integer = "<http://www.w3.org/2001/XMLSchema#integer>"
-        lines = [f'{n * 7},<{EX}s{n % 3}>,<{EX}v>,"""{n}""^^{integer}"' for n in range(60)]
+        lines = [f'{n * 7},<{EX}s{n % 3}>,<{EX}v>,"""{n}""^^<{INTEGER}>"' for n in range(60)]
         (tmp_path / "s.csv").write_text("\n".join(["time,subject,predicate,object", *lines]) + "\n")
         asked = ["run", "-q", QUERY, "--stream", f"{EX}s={tmp_path / 's.csv'}", "--format", "csv", "--stats"]
         state = tmp_path / "state"
@@ -129,24 +154,37 @@ class TestWithAServer:
         assert (again.returncode, "is not empty: give the run a new folder" in again.stderr) == (2, True)
 
     def test_a_job(self, server: str, tmp_path: Path) -> None:
-        (tmp_path / "in").mkdir()
-        for batch in range(2):
-            rows = [
-                {"time": n, "subject": f"<{EX}s{n % 2}>", "predicate": f"<{EX}v>", "object": f'"{n}"'}
-                for n in range(10 * batch, 10 * batch + 10)
-            ]
-            file = tmp_path / "in" / f"{batch}.json"
-            file.write_text("\n".join(map(json.dumps, rows)))
-            # Spark takes files by age.
-            os.utime(file, (1_700_000_000 + batch,) * 2)
+        write_files(tmp_path / "in")
         found = client(UNREACHABLE + JOB, server, str(tmp_path), QUERY.replace("SUM", "COUNT"))
         assert found.returncode == 0, found.stderr
         said = json.loads(found.stdout.splitlines()[-1])
         assert (said["elements"], said["counted"], said["parts"]) == (20, 20, 2)
-        integer = "http://www.w3.org/2001/XMLSchema#integer"
-        expected = [[f"<{EX}s{n % 2}>", f'"{n // 2 + 1}"^^<{integer}>', 1] for n in range(20)]
-        assert said["rows"] == sorted(expected)
+        assert said["rows"] == sorted(COUNTED)
         assert said["results"] == 20
+
+    def test_a_state_that_is_split(self, server: str, tmp_path: Path) -> None:
+        """By a task of the cluster, between two runs on one checkpoint."""
+        write_files(tmp_path / "in")
+        (tmp_path / "in" / "1.json").rename(tmp_path / "1.json")
+        found = client(UNREACHABLE + SPLIT, server, str(tmp_path), QUERY.replace("SUM", "COUNT"))
+        assert found.returncode == 0, found.stderr
+        said = json.loads(found.stdout.splitlines()[-1])
+        assert (said["elements"], said["parts"]) == (20, 4)
+        assert said["rows"] == sorted(COUNTED)
+
+
+def write_files(folder: Path) -> None:
+    """Twenty elements in two files, the older one first."""
+    folder.mkdir()
+    for batch in range(2):
+        rows = [
+            {"time": n, "subject": f"<{EX}s{n % 2}>", "predicate": f"<{EX}v>", "object": f'"{n}"'}
+            for n in range(10 * batch, 10 * batch + 10)
+        ]
+        file = folder / f"{batch}.json"
+        file.write_text("\n".join(map(json.dumps, rows)))
+        # Spark takes files by age.
+        os.utime(file, (1_700_000_000 + batch,) * 2)
 
 
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
