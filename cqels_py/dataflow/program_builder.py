@@ -369,7 +369,10 @@ class ProgramBuilder:
             case WaitingWindow():
                 entry, state, bounds = scan.wait, (0, window.address), each.bounds
                 assert bounds.size is not None
-                links = *links, bounds.step or 0, bounds.start, bounds.delay, bounds.size
+                links = *links, bounds.step or 0, bounds.start, bounds.delay, bounds.size, window.keeps_ids
+                window.make_scratch(MOST_ROWS)
+                entering = np.empty(len(each.columns) * MOST_ROWS, np.int64)
+                arrays = *arrays[:-2], entering, asked
                 part = WaitPart(each, window, output, self._taken, points, entering, asked)
             case _:
                 entry, state = scan.keep, (0, 0)

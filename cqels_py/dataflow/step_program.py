@@ -142,7 +142,9 @@ class StepProgram:
         shared, dictionary = self._shared, self._dictionary
         if not shared.router.laid_out:
             shared.router.lay_out()
-        self._know_terms()
+        # Not always called, as each further call would be a noticeable part of the time of a push.
+        if dictionary.texts is not self._known:
+            self._know_terms()
         with dictionary.lock:
             row = driver.run(self._address, first)
         if row == ENCODED:

@@ -80,18 +80,23 @@ class AheadGuard:
             return self._admit_each(time, stream)
         return self._admit(time, first)
 
-    def moves_to(self, stream: int, time: int) -> bool:
-        """Take in an element that is near those before it in its stream. False, with nothing done, if `admit` has to decide."""
-        if not self.is_near(stream, time):
-            return False
-        if time > self._greatest[stream]:
-            self._greatest[stream] = time
-        return True
+    def moves_to(self, stream: int, time: int, *, moves: bool = True) -> bool:
+        """Take in an element that is near those before it in its stream. False, with nothing done, if `admit` has to decide.
 
-    def is_near(self, stream: int, time: int) -> bool:
-        """Would `moves_to` take in an element?"""
-        # Where nothing has come yet, every time is far ahead.
-        return stream < len(self._greatest) and time - self._greatest[stream] <= self._most
+        Without `moves` only tell.
+        """
+        all_greatest = self._greatest
+        if stream >= len(all_greatest):
+            return False
+        greatest = all_greatest[stream]
+        if time <= greatest:
+            return True
+        # Where nothing has come yet, every time is.
+        if time - greatest > self._most:
+            return False
+        if moves:
+            all_greatest[stream] = time
+        return True
 
     def latest(self, stream: int) -> int:
         """The time from which later elements of a stream are judged; `go_on` takes it."""

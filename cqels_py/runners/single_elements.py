@@ -59,7 +59,7 @@ class SingleElements:
         """
         if self._early or not self._watermark.is_complete_at(time):
             return False
-        if self._guard is not None and not self._guard.is_near(self.stream, time):
+        if self._guard is not None and not self._guard.moves_to(self.stream, time, moves=False):
             return False
         self._encoded = self._queries.encode_one(self._number, time, lines, triples, scope)
         return self._encoded

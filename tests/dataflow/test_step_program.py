@@ -12,6 +12,7 @@ from rdflib import Literal, URIRef
 import cqels_py as cqels
 from cqels_py.dataflow.step_program import Outcome
 from cqels_py.dictionary import Dictionary
+from cqels_py.operators.s2r.window import WaitingWindow
 from cqels_py.runners import local
 from tests.oracle.naive import Element
 from tests.support.harness import assert_engine_right
@@ -194,6 +195,10 @@ WINDOWS = {
     "step and eager": _over(f"{_STEP} {{B}}", "?k ?x ?y"),
     "step and optional": _over(f"{{A}} OPTIONAL {{ {_STEP.replace(':a', ':b').replace('?x', '?y')} }}", "?k ?x ?y"),
     "delayed": _over("STREAM :a [FROM NOW-8s TO NOW-2s] { ?k :a ?x }", "?k ?x"),
+    "delayed briefly": _over("STREAM :a [FROM NOW-2050ms TO NOW-2s] { ?k :a ?x }", "?k ?x"),
+    "delayed and eager": _over("STREAM :a [FROM NOW-8s TO NOW-2s] { ?k :a ?x } {B}", "?k ?x ?y"),
+    "delayed and optional": _over("{A} OPTIONAL { STREAM :b [FROM NOW-8s TO NOW-2s] { ?k :b ?y } }", "?k ?x ?y"),
+    "delayed groups": _over("STREAM :a [FROM NOW-8s TO NOW-2s] { ?k :a ?x }", "?k (AVG(?x) AS ?mean)") + " GROUP BY ?k",
     "delayed steps": _over("STREAM :a [FROM NOW-8s TO NOW-3s STEP 2s] { ?k :a ?x }", "?k ?x"),
     "count": _over("STREAM :a [COUNT 5] { ?k :a ?x }", "?k ?x"),
     "triples": _over("STREAM :a [TRIPLES 5] { ?k :a ?x }", "?k ?x"),
@@ -478,7 +483,7 @@ def test_elements_of_which_some_have_no_triples_stay_in_order(
     assert_equal_in_both(WINDOWS[name], pushed, outcomes, in_mode)
 
 
-@pytest.mark.parametrize("name", ["step and eager", "delayed", "count steps", "all"])
+@pytest.mark.parametrize("name", ["step and eager", "delayed", "delayed and eager", "count steps", "all"])
 def test_profiles_count_rows_alike(name: str, in_mode: Callable[[str], None]) -> None:
     counts = []
     for mode in MODES:
@@ -490,6 +495,29 @@ def test_profiles_count_rows_alike(name: str, in_mode: Callable[[str], None]) ->
         counts.append([(each.rows_in, each.rows_out) for each in query.profile().operators])
     assert counts[0] == counts[1]
     assert counts[0]
+
+
+@pytest.mark.parametrize("name", ["delayed", "delayed briefly", "delayed and eager"])
+def test_programs_advance_windows_that_are_delayed(
+    name: str, in_mode: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advanced: list[int] = []
+    advance = WaitingWindow.advance
+
+    def noted(window: WaitingWindow, *given: Any) -> Any:
+        advanced.append(1)
+        return advance(window, *given)
+
+    monkeypatch.setattr(WaitingWindow, "advance", noted)
+    counts = []
+    for mode in MODES:
+        in_mode(mode)
+        advanced.clear()
+        pushed = of_both_streams(300) if ":b" in WINDOWS[name] else [*readings(300)]
+        assert results_of(WINDOWS[name], pushed)
+        counts.append(len(advanced))
+    # Some steps are left to calls, so that they are measured, and the first.
+    assert counts[0] > 200 and counts[1] < 15
 
 
 @pytest.mark.parametrize("name", ["sequence", "three events", "latest", "earliest"])

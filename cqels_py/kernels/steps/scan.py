@@ -37,18 +37,20 @@ from cqels_py.kernels.steps.element import (
     WORDS,
 )
 from cqels_py.kernels.values.interpreter import evaluate_rows
-from cqels_py.kernels.windows import clock, match, sliding, varint_queue
+from cqels_py.kernels.windows import clock, delayed, match, sliding, varint_queue
 
 ROUTER, PATTERN, TESTS, EVALUATE, CLOCK, OUTPUT, MEASURE, STREAM_OF = range(3, 11)
 """LINKS, behind those of every entry, whose STATE is the window: the router's table, the pattern's number there, how many conditions
 there are, the kernel for them, the clock, where the changes go, the window's measure (`clock.ELEMENTS`, `clock.TRIPLES` or OF_TIME)
 and the number of its stream."""
-STEP_OF, START_OF, DELAY, SIZE_OF = range(11, 15)
-"""Further LINKS of `wait`: the window's STEP (0: none), where its boundaries start, how long ago it ends, and its size."""
+STEP_OF, START_OF, DELAY, SIZE_OF, KEEPS_IDS = range(11, 16)
+"""Further LINKS of `wait`: the window's STEP (0: none), where its boundaries start, how long ago it ends, its size, and 1 if a
+mapping that expires has its ids."""
 OF_TIME = 2
 POSITIONS, ROWS, INPUTS, POINTS, NOW, TRUE, ENTERING, ASKED, FIRST_TEST = range(1, 10)
 """Arrays of the record. POSITIONS (width): 0, 1 or 2 for each column. Scratch for as many rows as an element has triples: ROWS, the
-conditions' INPUTS (three columns), POINTS, NOW, TRUE, and the ENTERING mappings. ASKED: of `wait`."""
+conditions' INPUTS (three columns), POINTS, NOW, TRUE, and the ENTERING mappings (of `wait`: for as many as there are changes).
+ASKED: of `wait`."""
 CALLED, NEW, TAKEN = range(3)
 """ASKED: whether the window has been advanced by Python in this step, as of `by_calls`; how many mappings are new; and how many have
 been since the count was settled."""
@@ -209,9 +211,30 @@ def _wait_for_entry(record, window, count):
 
 
 @jit_flat
+def _can_advance(links, window, through, new, room):
+    """Can the entry advance the window, before its `new` points enter? It has no STEP, and there is room for the changes."""
+    if links[STEP_OF] != 0 or links[MEASURE] != OF_TIME or (len(new) > 0 and new[0] <= through):
+        return False
+    return delayed.due(window, through, links[SIZE_OF]) <= room
+
+
+@jit_flat
+def _advance(record, through):
+    """Write the changes of a window that `_can_advance`."""
+    links = int64s(record, LINKS)
+    output = links[OUTPUT]
+    instants = int64s(links[CLOCK], clock.INSTANTS)[: int64s(links[ELEMENT], WORDS)[TICKS]]
+    int64s(output, COUNT)[0] = delayed.advance(
+        links[STATE], through, links[SIZE_OF], links[DELAY], links[KEEPS_IDS], instants, int64s(record, ENTERING),
+        int32s(output, TICK), int8s(output, SIGN), int64s(output, DELTA_COLUMNS),
+    )  # fmt: skip
+
+
+@jit_flat
 def wait(record):
-    """New mappings wait to enter the window. VALUES_NEEDED: Python is to advance it, as mappings enter or expire; PYTHON_NEEDED: a
-    condition needs texts, or there is no room for the changes; ROOM_NEEDED: the window's buffer may be too small."""
+    """New mappings wait to enter the window, and those that are due enter and expire. VALUES_NEEDED: Python is to advance it, as
+    mappings enter or expire at boundaries, or many at once; PYTHON_NEEDED: a condition needs texts, or there is no room for the
+    changes; ROOM_NEEDED: the window's buffer may be too small."""
     links, asked = int64s(record, LINKS), int64s(record, ASKED)
     before = asked[CALLED]
     asked[CALLED] = by_calls.NOT_CALLED
@@ -228,9 +251,12 @@ def wait(record):
         oldest = ends[varint_queue.EXPIRING + varint_queue.NEXT]
     if counters[sliding.ENTERED] < counters[sliding.LAST]:
         first = ends[varint_queue.ENTERING + varint_queue.NEXT]
-    if first <= through or oldest <= through - links[SIZE_OF]:
+    is_due = first <= through or oldest <= through - links[SIZE_OF]
+    if is_due and not _can_advance(links, window, through, points[:count], len(int32s(links[OUTPUT], TICK))):
         return np.int64(VALUES_NEEDED)
     if count > 0 and not _wait_for_entry(record, window, count):
         return np.int64(ROOM_NEEDED)
+    if is_due:
+        _advance(record, through)
     asked[TAKEN] += count
     return np.int64(DONE)

@@ -78,7 +78,7 @@ def _write_pairs(ticks, ids, first, columns, tick, sign, changed):
 
 
 @jit_inline
-def _drop(expiry_tick, enter_tick, ahead):
+def drop(expiry_tick, enter_tick, ahead):
     """Mark mappings that expire at the tick at which they entered. Returns the number of changes without them."""
     expiring = len(expiry_tick)
     rows = expiring + len(enter_tick)
@@ -190,7 +190,7 @@ def _write_entering(ticks, columns, tick, sign, changed):
 
 
 @jit_flat
-def _write_remaining(expiry_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
+def write_remaining(expiry_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed):
     """The changes by tick where some are dropped."""
     expiring, entering, width, rows = len(expiry_tick), len(enter_tick), len(columns), len(tick)
     room = ids.shape[1]
@@ -226,7 +226,7 @@ def _write(ticks, expiring, ahead, ids, first, columns, place, tick, sign, chang
     """
     expiry_tick, enter_tick = ticks[:expiring], ticks[expiring:]
     if len(tick) < len(ticks):
-        _write_remaining(expiry_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed)
+        write_remaining(expiry_tick, enter_tick, ahead, ids, first, columns, tick, sign, changed)
     elif expiring == 0:
         _write_entering(enter_tick, columns, tick, sign, changed)
     elif _in_pairs(expiry_tick, enter_tick):
@@ -246,7 +246,7 @@ def merge(expiry_tick, enter_tick, ahead, ids, first, columns):
     Returns tick, sign and columns of the changes.
     """
     ticks, expiring = np.concatenate((expiry_tick, enter_tick)), len(expiry_tick)
-    rows = _drop(ticks[:expiring], enter_tick, ahead)
+    rows = drop(ticks[:expiring], enter_tick, ahead)
     tick, sign, changed = np.empty(rows, np.int32), np.empty(rows, np.int8), np.empty((len(columns), rows), np.int64)
     _write(ticks, expiring, ahead, ids, first, columns, np.empty(rows, np.int32), tick, sign, changed)
     return tick, sign, changed
@@ -301,7 +301,7 @@ def slide(buffer, new_points, reached, instants, units, before, element, element
                 expiry_tick[i] = element_tick[units[points[i] + size - before - 1]]
         for j in range(np.uint64(len(element))):
             enter_tick[j] = element_tick[element[j]]
-        rows = _drop(expiry_tick, enter_tick, arrived - start)
+        rows = drop(expiry_tick, enter_tick, arrived - start)
     counters[EXPIRED] = expiring
     if rows < 0 or rows > len(tick):
         ends[END], ends[NEWEST], ends[EXPIRING + AT], ends[EXPIRING + PASSED] = end, newest, at, passed

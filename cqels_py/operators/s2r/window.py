@@ -159,6 +159,8 @@ class WaitingWindow(LeafBuffer):
     """
 
     copies = True
+    _points = StateArray[np.int64](sliding.EXPIRING_POINTS)
+    _tick_of_point = StateArray[np.int32](sliding.TICKS)
 
     def __init__(self, bounds: Bounds, width: int, *, keep_ids: bool, stream: int, index: int) -> None:
         assert bounds.size is not None
@@ -167,10 +169,15 @@ class WaitingWindow(LeafBuffer):
         super().__init__(width if keep_ids or self._enters_later else 0)
         self._bounds = bounds
         self._size = bounds.size
-        self._keep_ids = keep_ids
+        self.keeps_ids = keep_ids
         self._stream = stream
         self._index = index
         self._nothing = empty(width)
+        self.make_scratch(0)
+
+    def make_scratch(self, changes: int) -> None:
+        """Make the work memory of kernels that advance the window by so many changes at most."""
+        self._points, self._tick_of_point = np.empty(changes, INT64), np.empty(changes, INT32)
 
     def advance(self, arrivals: Arrivals, points: Points, element: npt.NDArray[np.int64], columns: Ids) -> Delta:
         """One step; see `SlidingWindow`."""
@@ -187,7 +194,7 @@ class WaitingWindow(LeafBuffer):
             entering = self.ids(entered, self.entered).copy()
         else:
             entry_tick, entering = arrivals.step.element_tick[element], columns
-        ids = self.columns if self._keep_ids else _NO_IDS
+        ids = self.columns if self.keeps_ids else _NO_IDS
         first = start % max(ids.shape[1], 1)
         tick, sign, changed = sliding.merge(expiry_tick, entry_tick, entered - start, ids, first, entering)
         return Delta(tick, sign, changed)
