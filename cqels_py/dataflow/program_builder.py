@@ -44,6 +44,7 @@ from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, ma
 from cqels_py.kernels.steps import element as element_entries
 from cqels_py.kernels.steps import rows as row_entries
 from cqels_py.kernels.steps import rules as rule_entries
+from cqels_py.kernels.steps.conditions import EVALUATION
 from cqels_py.kernels.windows import clock
 from cqels_py.operators.r2r.aggregate import NO_HASHED_NUMBERS, OF_FLOATS, TO_ASK_OF, GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
@@ -143,7 +144,7 @@ class ProgramBuilder:
         (rules,) = self._shared.foreseeing
         assert isinstance(rules, RunningRules)
         tests = rules.entry_tests()
-        evaluate = scan.EVALUATION.address() if tests else 0
+        evaluate = EVALUATION.address() if tests else 0
         own = rule_entries.DERIVE.address(), *rules.entry_links, evaluate, rules.type
         self._records += tests
         links = *telling, *own, *(each.address for each in tests)
@@ -308,7 +309,7 @@ class ProgramBuilder:
         return output
 
     def _add_expression(self, entry: Any, part: ExpressionPart, given: DeltaRecord, output: DeltaRecord) -> None:
-        own = self._element, scan.EVALUATION.address(), self._shared.clock.address
+        own = self._element, EVALUATION.address(), self._shared.clock.address
         self.add_row(entry, (*own, given.address, given.width, output.address), *part.arrays)
         self.parts.append(part)
 
@@ -333,7 +334,7 @@ class ProgramBuilder:
         part = MatchPart(each, output)
         own = self._element, matches.MATCHING.address(), each.state.address, each.state.program.address
         tables = shared.router.table.address, shared.clock.address, output.address
-        options = output.width, each.node.retract, matches.EVENT.address(), scan.EVALUATION.address()
+        options = output.width, each.node.retract, matches.EVENT.address(), EVALUATION.address()
         self._records += part.events
         self.add_row(
             matches.take_in, (*own, *tables, *options, *(event.address for event in part.events)), *part.arrays
@@ -352,7 +353,7 @@ class ProgramBuilder:
     def _add_scan(self, each: WindowScan) -> DeltaRecord:
         window, tests, shared, most = each.window, each.tests, self._shared, MOST_TRIPLES
         output, asked = DeltaRecord(len(each.columns)), np.zeros(3, np.int64)
-        evaluate = scan.EVALUATION.address() if tests else 0
+        evaluate = EVALUATION.address() if tests else 0
         rows, points, now, true = np.empty((4, most), np.int64)
         inputs, entering = np.empty(3 * most, np.int64), np.empty(len(each.columns) * most, np.int64)
         arrays = each.columns, rows, inputs, points, now, true, entering, asked

@@ -12,6 +12,7 @@ from cqels_py.kernels.compiler.native_call import INT64, INT64_ROWS, INT64S, Nat
 from cqels_py.kernels.patterns import event_rows, runs
 from cqels_py.kernels.primitives.state_record import int8s, int32s, int64_rows, int64s, matrix
 from cqels_py.kernels.primitives.status import DONE, PYTHON_NEEDED
+from cqels_py.kernels.steps.conditions import FIELDS, fulfilling
 from cqels_py.kernels.steps.deltas import COUNT, DELTA_COLUMNS, SIGN, TICK
 from cqels_py.kernels.steps.driver import ROOM_NEEDED
 from cqels_py.kernels.steps.element import (
@@ -30,7 +31,6 @@ from cqels_py.kernels.steps.element import (
     TRIPLES,
     WORDS,
 )
-from cqels_py.kernels.steps.scan import EVALUATION
 from cqels_py.kernels.windows import clock, match
 
 AUTOMATON, ROUTER, CLOCK, OUTPUT, WIDTH, RETRACT, ROWS_OF_EVENT, EVALUATE, FIRST_EVENT = range(3, 12)
@@ -46,16 +46,15 @@ READY, RUNNING, TOO_MANY = range(3)
 
 PATTERNS, SPEC, BOUNDS, SCRATCH, CHAINS, OF_ROW, VALUES, CHOSEN, NUMBER, INPUTS, NOW, TRUE, FIRST_TEST = range(13)
 """Arrays of an event's record: the numbers of its patterns, their columns and room as `event_rows` takes them; CHOSEN: the columns
-that the automaton keeps; NUMBER (2): that of the event, and how many conditions it has; scratch for their INPUTS, NOW and TRUE."""
-CODE, CONSTANTS, SPECIAL, PLACES, FIELDS = range(5)
-"""Arrays of condition k, from FIRST_TEST + k * FIELDS on: as of `evaluate_rows`, and the columns of its inputs."""
+that the automaton keeps; NUMBER (2): that of the event, and how many conditions it has; scratch for their INPUTS, NOW and TRUE.
+Condition k has its arrays (conditions.py) from FIRST_TEST + k * FIELDS on."""
 
 MATCHING = NativeCall(runs.step, INT64, INT64, INT64, INT64_ROWS, INT64, INT64S, INT64S, INT64S, INT64_ROWS)
 EVENT = NativeCall(
     event_rows.event_rows, INT64, INT64S, INT64S, INT64S, INT64S, INT64S, INT64_ROWS, INT64_ROWS, INT64S, INT64_ROWS, INT64S,
     INT64_ROWS,
 )  # fmt: skip
-_step, _event_rows, _evaluate = MATCHING.call, EVENT.call, EVALUATION.call
+_step, _event_rows = MATCHING.call, EVENT.call
 
 
 @jit_flat
@@ -67,29 +66,6 @@ def _may_match(event, first):
         bounds[p, 0], bounds[p, 1] = first[patterns[p]], first[patterns[p] + 1]
         there = there and bounds[p, 0] < bounds[p, 1]
     return there
-
-
-@jit_flat
-def _fulfilling(event, test, kernel, kept, count, time):
-    """Leave those of an event's rows, listed in `kept`, that fulfil a condition; returns how many, or -1 if one needs texts."""
-    field, values, width = FIRST_TEST + test * FIELDS, int64s(event, VALUES), len(int64s(event, OF_ROW))
-    places, now, true = int64s(event, field + PLACES), int64s(event, NOW)[:count], int64s(event, TRUE)[:count]
-    inputs = matrix(int64s(event, INPUTS), len(places), count)
-    for i in range(count):
-        now[i] = time
-        for c in range(len(places)):
-            inputs[c, i] = values[places[c] * width + kept[i]]
-    code, constants, special = (
-        int64_rows(event, field + CODE), int64s(event, field + CONSTANTS), int64s(event, field + SPECIAL)
-    )  # fmt: skip
-    if _evaluate(kernel, (code, constants, special, inputs, now, True, true)):
-        return np.int64(-1)
-    left = 0
-    for i in range(count):
-        if true[i] == 1:
-            kept[left] = kept[i]
-            left += 1
-    return np.int64(left)
 
 
 @jit_flat
@@ -112,7 +88,10 @@ def _rows_of(event, links, element):
         of_row[i] = i
     for test in range(int64s(event, NUMBER)[1]):
         if count > 0:
-            count = _fulfilling(event, test, links[EVALUATE], of_row, count, int64s(element, TIME)[0])
+            count = fulfilling(
+                event, FIRST_TEST + test * FIELDS, links[EVALUATE], int64s(event, VALUES), room, of_row, count,
+                int64s(element, TIME)[0], int64s(event, INPUTS), int64s(event, NOW), int64s(event, TRUE),
+            )  # fmt: skip
     return np.int64(count)
 
 

@@ -9,10 +9,10 @@ from cqels_py.kernels.compiler.native_call import INT8S, INT32S, INT64, INT64_RO
 from cqels_py.kernels.primitives.state_record import int8s, int32s, int64_rows, int64s, matrix
 from cqels_py.kernels.primitives.status import DONE, PYTHON_NEEDED
 from cqels_py.kernels.rows import distinct as distinct_rows
+from cqels_py.kernels.steps.conditions import EVALUATION
 from cqels_py.kernels.steps.deltas import COUNT, DELTA_COLUMNS, SIGN, TICK, close_gaps
 from cqels_py.kernels.steps.driver import ROOM_NEEDED, VALUES_NEEDED
 from cqels_py.kernels.steps.element import KERNEL, LINKS, STATE
-from cqels_py.kernels.steps.scan import EVALUATION
 from cqels_py.kernels.windows import clock
 
 SOURCE, WIDTH, OUTPUT = range(3, 6)

@@ -14,6 +14,7 @@ from cqels_py.kernels.primitives.state_record import int8s, int32s, int64_rows, 
 from cqels_py.kernels.primitives.status import DONE, PYTHON_NEEDED
 from cqels_py.kernels.rules import propagate, records
 from cqels_py.kernels.steps import element as element_entries
+from cqels_py.kernels.steps.conditions import EVALUATION
 from cqels_py.kernels.steps.deltas import COUNT, DELTA_COLUMNS, SIGN, TICK, close_gaps
 from cqels_py.kernels.steps.driver import VALUES_NEEDED
 from cqels_py.kernels.steps.element import (
@@ -30,7 +31,6 @@ from cqels_py.kernels.steps.element import (
     TRIPLES,
     WORDS,
 )
-from cqels_py.kernels.steps.scan import EVALUATION
 from cqels_py.kernels.structures import kept_rows
 from cqels_py.kernels.structures.key_index import KEYS
 from cqels_py.kernels.windows import clock

@@ -6,7 +6,6 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.compiler.native_call import (
-    BOOL,
     INT8S,
     INT32S,
     INT64,
@@ -17,6 +16,7 @@ from cqels_py.kernels.compiler.native_call import (
 from cqels_py.kernels.primitives.state_record import int8s, int32s, int64_rows, int64s, matrix, uint8s
 from cqels_py.kernels.primitives.status import DONE, PYTHON_NEEDED
 from cqels_py.kernels.steps import by_calls
+from cqels_py.kernels.steps.conditions import FIELDS, fulfilling
 from cqels_py.kernels.steps.deltas import COUNT, DELTA_COLUMNS, SIGN, TICK
 from cqels_py.kernels.steps.driver import ROOM_NEEDED, VALUES_NEEDED
 from cqels_py.kernels.steps.element import (
@@ -36,7 +36,6 @@ from cqels_py.kernels.steps.element import (
     TRIPLES,
     WORDS,
 )
-from cqels_py.kernels.values.interpreter import evaluate_rows
 from cqels_py.kernels.windows import clock, delayed, match, sliding, varint_queue
 
 ROUTER, PATTERN, TESTS, EVALUATE, CLOCK, OUTPUT, MEASURE, STREAM_OF = range(3, 11)
@@ -50,19 +49,15 @@ OF_TIME = 2
 POSITIONS, ROWS, INPUTS, POINTS, NOW, TRUE, ENTERING, ASKED, FIRST_TEST = range(1, 10)
 """Arrays of the record. POSITIONS (width): 0, 1 or 2 for each column. Scratch for as many rows as an element has triples: ROWS, the
 conditions' INPUTS (three columns), POINTS, NOW, TRUE, and the ENTERING mappings (of `wait`: for as many as there are changes).
-ASKED: of `wait`."""
+ASKED: of `wait`. Condition k has its arrays (conditions.py) from FIRST_TEST + k * FIELDS on; its inputs are columns of triples."""
 CALLED, NEW, TAKEN = range(3)
 """ASKED: whether the window has been advanced by Python in this step, as of `by_calls`; how many mappings are new; and how many have
 been since the count was settled."""
 _BEFORE_ALL = np.int64(-(1 << 62))
-CODE, CONSTANTS, SPECIAL, PLACES, FIELDS = range(5)
-"""Arrays of condition k, from FIRST_TEST + k * FIELDS on: as of `evaluate_rows`, and where its inputs are in a triple."""
-
-EVALUATION = NativeCall(evaluate_rows, INT64, INT64_ROWS, INT64S, INT64S, INT64_ROWS, INT64S, BOOL, INT64S)
 SLIDE = NativeCall(
     sliding.slide, INT64, INT64, INT64S, INT64, INT64S, INT64S, INT64, INT64S, INT32S, INT64_ROWS, INT32S, INT8S, INT64_ROWS
 )  # fmt: skip
-_evaluate, _slide = EVALUATION.call, SLIDE.call
+_slide = SLIDE.call
 
 
 @jit_inline
@@ -73,29 +68,6 @@ def _matching(record, router, pattern, element):
     for i in range(first[pattern + 1] - start):
         rows[i] = matches[start + i]
     return first[pattern + 1] - start
-
-
-@jit_flat
-def _fulfilling(record, test, kernel, columns, time, count):
-    """Leave those of ROWS that fulfil a condition; returns how many, or -1 if one needs texts."""
-    rows, field = int64s(record, ROWS), FIRST_TEST + test * FIELDS
-    places, now, true = int64s(record, field + PLACES), int64s(record, NOW)[:count], int64s(record, TRUE)[:count]
-    inputs = matrix(int64s(record, INPUTS), len(places), count)
-    for i in range(count):
-        now[i] = time
-        for c in range(len(places)):
-            inputs[c, i] = columns[places[c], rows[i]]
-    code, constants, special = (
-        int64_rows(record, field + CODE), int64s(record, field + CONSTANTS), int64s(record, field + SPECIAL)
-    )  # fmt: skip
-    if _evaluate(kernel, (code, constants, special, inputs, now, True, true)):
-        return np.int64(-1)
-    kept = 0
-    for i in range(count):
-        if true[i] == 1:
-            rows[kept] = rows[i]
-            kept += 1
-    return np.int64(kept)
 
 
 @jit_inline
@@ -117,7 +89,10 @@ def _find_entering(record):
     count = _matching(record, links[ROUTER], links[PATTERN], element)
     for test in range(links[TESTS]):
         if count > 0:
-            count = _fulfilling(record, test, links[EVALUATE], columns, time, count)
+            count = fulfilling(
+                record, FIRST_TEST + test * FIELDS, links[EVALUATE], int64s(element, COLUMNS), words[TRIPLES], int64s(record, ROWS),
+                count, time, int64s(record, INPUTS), int64s(record, NOW), int64s(record, TRUE),
+            )  # fmt: skip
     if count <= 0:
         return np.int64(count)
     positions, rows, points = int64s(record, POSITIONS), int64s(record, ROWS), int64s(record, POINTS)
