@@ -14,6 +14,8 @@ import pyarrow.fs as fs
 import pytest
 
 from cqels_py.algebra.nodes import Output
+from cqels_py.cli.commits import Commits
+from cqels_py.cli.job import Job
 from cqels_py.cli.main import main
 from cqels_py.errors import DataError, UsageError
 from cqels_py.runners.spark import files, files_run, stage
@@ -202,3 +204,11 @@ def test_what_the_command_refuses(tmp_path: Path, capfd: pytest.CaptureFixture[s
     ):
         assert main(["run", "-q", QUERY, *options]) == 2
         assert message in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("runner", "due"), [("local", True), ("spark", False)])
+def test_a_long_run_on_spark_commits_at_its_end_only(runner: str, due: bool) -> None:
+    """Folders of stores have URLs, as connectors have."""
+    job = Job(streams={"http://ex.org/s": "s3a://bucket/in/"}, runner=runner)
+    times = iter([0.0, job.every / 1_000_000 + 1])
+    assert Commits(job, times.__next__).due() is due

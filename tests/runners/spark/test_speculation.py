@@ -1,4 +1,4 @@
-"""A standalone cluster of two workers, on which Spark starts a second attempt beside one that hangs.
+"""A standalone cluster of two workers: `cqels run`, and a second attempt that Spark starts beside one that hangs.
 
 It takes a minute, so it runs with CQELS_TEST_SERVERS=1, as in continuous integration.
 """
@@ -14,12 +14,16 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
 import pytest
 from rdflib import XSD
 
 from bench.suites.on_spark.standalone import standalone_cluster
 from cqels_py.errors import MissingExtra
 from tests.runners.spark.conftest import ROOT
+from tests.support.servers import needed_module
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -56,12 +60,10 @@ def test_the_command_line_runs_a_query_on_a_cluster(master: str, tmp_path: Path)
     )
     text = f"SELECT ?s (COUNT(*) AS ?n) WHERE {{ STREAM <{EX}s> [RANGE 60us] {{ ?s <{EX}v> ?v }} }} GROUP BY ?s"
     asked = ["run", "-q", text, "--stream", f"{EX}s={tmp_path / 's.nq'}", "--time-predicate", EX + "at", "--changelog"]
-    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 
     def run(*options: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "cqels_py", *asked, "--format", "csv", *options]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400)
+        return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=400)
 
     cluster = ["--runner", "spark", "--master", master, "--state", str(tmp_path / "state"), "--batch", "60"]
     found = run(*cluster, "--partitions", "2")
@@ -72,14 +74,74 @@ def test_the_command_line_runs_a_query_on_a_cluster(master: str, tmp_path: Path)
     assert (again.returncode, "is not empty: give the run a new folder" in again.stderr) == (2, True)
 
 
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a bucket of moto's S3, which all processes find by their environment."""
+    server = needed_module("moto.server", "dev").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    settings = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.get_host_and_port()[1]}",
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    store_at(settings["AWS_ENDPOINT_URL"], allow_bucket_creation=True).create_dir("box")
+    yield "s3a://box"
+    server.stop()
+
+
+def store_at(url: str, **options: bool) -> fs.S3FileSystem:
+    return fs.S3FileSystem(endpoint_override=url.removeprefix("http://"), scheme="http", **options)
+
+
+def test_the_command_line_reads_a_folder_of_a_store_that_has_the_state(
+    bucket: str, master: str, tmp_path: Path
+) -> None:
+    store = store_at(os.environ["AWS_ENDPOINT_URL"])
+    names = ["time", "graph", "subject", "predicate", "object"]
+    rows = [(n * 1_000_000, f"{EX}g{n}", f"<{EX}s{n % 5}>", f"<{EX}v>", f'"{n}"^^<{XSD.integer}>') for n in range(200)]
+    whole = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
+    for number in range(4):
+        with store.open_output_stream(f"box/in/{number}.parquet") as file:
+            pq.write_table(whole.slice(50 * number, 50), file)
+    pq.write_table(whole, tmp_path / "whole.parquet")
+    text = f"SELECT ?s (SUM(?v) AS ?n) WHERE {{ STREAM <{EX}s> [RANGE 61s] {{ ?s <{EX}v> ?v }} }} GROUP BY ?s"
+    cluster = ["--runner", "spark", "--master", master, "--state", f"{bucket}/state", "--partitions", "4"]
+
+    def run(source: str, *options: str) -> subprocess.CompletedProcess[str]:
+        asked = ["run", "-q", text, "--stream", f"{EX}s={source}", "--changelog", "--format", "csv", *options]
+        return subprocess.run(
+            [sys.executable, "-m", "cqels_py", *asked],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=400,
+        )
+
+    found, wanted = run(f"{bucket}/in/", *cluster), run(str(tmp_path / "whole.parquet"))
+    assert found.returncode == 0, found.stderr
+    assert len(wanted.stdout.splitlines()) > 200
+    # The order of results of one instant is free.
+    assert sorted(found.stdout.splitlines()) == sorted(wanted.stdout.splitlines())
+    parts = store.get_file_info(fs.FileSelector("box/state"))
+    assert {each.base_name for each in parts} >= {"query.json", "beginning", "0", "1", "2", "3"}
+
+
+def environment() -> dict[str, str]:
+    """That of a driver, whose workers import these tests."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+
+
 def test_a_second_attempt_beside_one_that_hangs_changes_no_result(master: str, tmp_path: Path) -> None:
     folder = tmp_path / "job"
     folder.mkdir()
     script = Path(__file__).with_name("speculating.py")
-    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     ran = subprocess.run(
-        [sys.executable, script, master, folder], env=environment, capture_output=True, text=True, timeout=400
+        [sys.executable, script, master, folder], env=environment(), capture_output=True, text=True, timeout=400
     )
     assert ran.returncode == 0, ran.stderr
     said = json.loads(ran.stdout.splitlines()[-1])
