@@ -32,6 +32,7 @@ from cqels_py import operators
 from cqels_py.algebra.nodes import Dialect
 from cqels_py.dataflow.saved_state import DataflowState, dictionary_state, restore_dictionary
 from cqels_py.dictionary import Dictionary
+from cqels_py.engine.durable.saved_state import restore_engine, state_of_engine
 from cqels_py.errors import UsageError
 from cqels_py.state.named_values import values_of
 from tests.oracle.naive import Element, Static
@@ -88,7 +89,7 @@ class Run:
     def _open(self, engine_state: tuple[bytes, bytes] | None, states: Sequence[tuple[bytes, bytes]]) -> None:
         self._engine = cqels.Engine(**self._how)
         if engine_state is not None:
-            self._engine._restore(read(*engine_state))
+            restore_engine(self._engine, read(*engine_state))
         self.queries = [self._engine.register(text, **self._given) for text in self._texts]
         for query, state in zip(self.queries, states, strict=False):
             dataflow_of(query).restore(read(*state))
@@ -98,7 +99,7 @@ class Run:
     def replace(self) -> None:
         """Go on in a new engine."""
         states = [written(dataflow_of(query).state()) for query in self.queries]
-        self._open(written(self._engine._state()), states)
+        self._open(written(state_of_engine(self._engine)), states)
 
     def push(self, trace: Sequence[Element]) -> Run:
         timed = {w.stream for text in self._texts for w in harness.parse(text).windows if w.time_predicate is not None}
@@ -408,7 +409,7 @@ def replaced(engine: cqels.Engine, text: str, **options: Any) -> tuple[cqels.Eng
     other = cqels.Engine(**options)
     (before,) = engine._queries
     state = written(dataflow_of(before).state())
-    other._restore(read(*written(engine._state())))
+    restore_engine(other, read(*written(state_of_engine(engine))))
     query = other.register(text)
     dataflow_of(query).restore(read(*state))
     return other, query

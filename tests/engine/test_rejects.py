@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from cqels_py.engine.durable.saved_state import restore_engine, state_of_engine
 from cqels_py.engine.engine import Engine
 from cqels_py.errors import RunError, UsageError
 
@@ -210,7 +211,7 @@ def test_the_counts_are_part_of_an_engine_s_state() -> None:
     for time in (50, 1, 2):
         engine.push(OTHER, [triple("a", time)], time=time)
     engine.flush()
-    other._restore({name: dict(values) for name, values in engine._state().items()})
+    restore_engine(other, {name: dict(values) for name, values in state_of_engine(engine).items()})
     other.register(QUERY)
     other.push(OTHER, [triple("a", 3)], time=3)
     other.push(ONE, [triple("a", 4)], time=4)

@@ -61,7 +61,7 @@ def state_of(
     state: dict[str, NamedValues] = {HEADER: {"json": json.dumps(header)}}
     if companion is not None:
         state[COMPANION] = companion.state()
-    state |= {ENGINE + part: values for part, values in _state_of_engine(engine).items()}
+    state |= {ENGINE + part: values for part, values in state_of_engine(engine).items()}
     # Those that were counted already, and are logged after this, are counted again after a restart.
     state[f"{ENGINE}pushed"]["elements"], state[f"{ENGINE}terms"]["documents"] = durable.scopes
     for place, query in enumerate(queries):
@@ -84,7 +84,7 @@ def copied(state: Mapping[str, NamedValues]) -> dict[str, NamedValues]:
     return {part: {name: deepcopy(value, made) for name, value in values.items()} for part, values in state.items()}
 
 
-def _state_of_engine(engine: Engine) -> dict[str, NamedValues]:
+def state_of_engine(engine: Engine) -> dict[str, NamedValues]:
     """Beside those of the queries. `pushed`: the number of pushed elements, from which their blank nodes get their scopes."""
     return {
         "terms": dictionary_state(engine.dictionary),
