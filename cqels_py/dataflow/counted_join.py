@@ -21,6 +21,7 @@ from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.joins import counted as kernel
+from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.values.places import NO_NUMBER
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.window import Timer
@@ -61,10 +62,33 @@ class SourceRows:
     ) -> None:
         self._number = number
         self._source = source
+        self.is_plain = len(source.events) == 1 and not (source.joined or source.found)
+        """Are its rows those of one event?"""
         self.events = len(source.events)
         self._statics = statics
         self._conditions = tuple(conditions)
         self._dictionary = dictionary
+
+    def record(self) -> ArrayTable:
+        """That of the source as kernels/steps/events.py has it."""
+        source, names = self._source, list(self._source.events[0].variables) if self.is_plain else []
+        of_source = [self._number, self.events, not self.is_plain, len(self._conditions)]
+        ranges = {name: number for number, (name, _, _) in enumerate(source.ranges)}
+        least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+        columns, limits, conditions = [], [], list[Int64]()
+        if self.is_plain:
+            columns = [(names.index(c.variable), -1 if c.exact else ranges[c.variable]) for c in source.columns]
+            limits = [
+                (names.index(name), least if low is None else low, most if high is None else high)
+                for name, low, high in source.ranges
+            ]
+            for program, condition in zip(source.conditions, self._conditions, strict=True):
+                conditions += [*condition.program, np.array([names.index(name) for name in program.inputs], np.int64)]
+        inputs = max((len(program.inputs) for program in source.conditions), default=0)
+        return ArrayTable(
+            np.array(of_source, np.int64), _rows_of(columns, 2), _rows_of(limits, 3), np.empty(len(ranges), np.int64),
+            np.empty(inputs, np.int64), np.empty(1, np.int64), np.empty(1, np.int64), *conditions,
+        )  # fmt: skip
 
     def rows(self, events: Sequence[tuple[Int64, Int64]]) -> Int64:
         """The rows of instants that have ended. `events`: of each the times (n) and values (variables, n)."""
@@ -108,6 +132,10 @@ class SourceRows:
         return rows
 
 
+def _rows_of(rows: Sequence[tuple[int, ...]], width: int) -> Int64:
+    return np.array(rows, np.int64).reshape(len(rows), width)
+
+
 def _with_partners(times: Int64, columns: Columns, relation: StaticRelation) -> tuple[Int64, Columns]:
     names = tuple(sorted(set(columns) & set(relation.columns)))
     mine, partner = relation.by(names).partners([columns[name] for name in names], len(times))
@@ -141,7 +169,7 @@ class CountedJoinScan(SharedSource):
         self._dictionary = dictionary
         self._width = max(len(source.columns) for source in node.sources)
         program = counted_program(node)
-        self._state = CountedState(
+        self.state = CountedState(
             program.arrays,
             width=program.width,
             indexes=program.indexes,
@@ -149,21 +177,23 @@ class CountedJoinScan(SharedSource):
             once=node.once,
             ids=program.ids,
         )
-        self._sources = [
+        self.sources = [
             SourceRows(number, source, statics, each, dictionary)
             for number, (source, each) in enumerate(zip(node.sources, conditions, strict=True))
         ]
-        self._open = [OpenInstant(len(event.variables)) for event in node.events]
+        self.waiting = [OpenInstant(len(event.variables)) for event in node.events]
         self._routed: RoutedBatch | None = None
         self._made = np.empty((0, kernel.OUT_VALUES + len(node.output)), np.int64)
         self._results = 0
+        # Those of a program.
+        self._chunks: tuple[Delta, ...] = ()
         router = shared_scans.router
         self._patterns: list[int] = []
-        self._scans: list[EventScan] = []
+        self.events: list[EventScan] = []
         for event, stream, evaluator in zip(node.events, streams, evaluators, strict=True):
             numbers = [router.add((pattern, stream)) for pattern in event.patterns]
             self._patterns += numbers
-            self._scans.append(EventScan(event, stream, numbers, evaluator))
+            self.events.append(EventScan(event, stream, numbers, evaluator))
         self.patterns = (*self._patterns,)
 
     @property
@@ -172,57 +202,94 @@ class CountedJoinScan(SharedSource):
         return None
 
     @property
+    def _open(self) -> list[OpenInstant]:
+        return self.waiting
+
+    @property
+    def _state(self) -> CountedState:
+        return self.state
+
+    @property
     def counters(self) -> int:
         """The number of counters."""
-        return self._state.counters
+        return self.state.counters
 
     def take(self, routed: RoutedBatch) -> int:
         """Take in a step, unless another reader has caused that already. Returns the number of results."""
         if self._routed is not routed:
-            self._made = self._advance(routed)
-            self._routed, self._results = routed, int(len(self._made) and self._counts().sum())
-            self.work.rows_out += self._results
-            self._shared_scans.caches.append(self)
+            self._take_in(routed)
+            self.take_counted(routed, self.count_ended(routed.step.ticks.known_through))
         return self._results
 
-    def _counts(self) -> Int64:
+    def take_counted(self, routed: RoutedBatch, made: Int64) -> None:
+        """The step has been taken in, and the counters have made these rows of output."""
+        self._made, self._routed = made, routed
+        self._results = self.results_of(made)
+        self.work.rows_out += self._results
+        self._shared_scans.caches.append(self)
+
+    def take_made(self, routed: RoutedBatch, chunks: tuple[Delta, ...]) -> None:
+        """The step has been taken in, with these results."""
+        self._routed, self._chunks = routed, chunks
+        self._results = sum(len(delta.tick) for delta in chunks)
+        self.work.rows_out += self._results
+        self._shared_scans.caches.append(self)
+
+    @property
+    def is_plain(self) -> bool:
+        """Are the rows of all events those of their patterns, all of them?"""
+        return all(event.is_plain for event in self.events)
+
+    @property
+    def width(self) -> int:
+        """Values of a source's row, at most."""
+        return self._width
+
+    def results_of(self, made: Int64) -> int:
+        """The number of results that rows of output stand for."""
+        return int(len(made) and self._counts(made).sum())
+
+    def _counts(self, made: Int64) -> Int64:
         """How often each row comes."""
-        counts = self._made[:, kernel.OUT_COUNT]
+        counts = made[:, kernel.OUT_COUNT]
         if self.node.once:
             return np.ones(len(counts), np.int64)
-        return np.where(self._have_weights(), 1, counts) if self.node.weight else counts
+        return np.where(self._have_weights(made), 1, counts) if self.node.weight else counts
 
-    def _have_weights(self) -> npt.NDArray[np.bool_]:
+    def _have_weights(self, made: Int64) -> npt.NDArray[np.bool_]:
         """Does a row come once, with its weight?"""
-        found = np.ones(len(self._made), np.bool_)
+        found = np.ones(len(made), np.bool_)
         for name in self.node.summed:
-            tag = (self._made[:, kernel.OUT_VALUES + self.node.output.index(name)] >> TAG_SHIFT) & 15
+            tag = (made[:, kernel.OUT_VALUES + self.node.output.index(name)] >> TAG_SHIFT) & 15
             found &= (tag == TAG_INTEGER) | (tag == TAG_DECIMAL)
         return found
 
-    def _weights(self) -> Int64:
+    def _weights(self, made: Int64) -> Int64:
         """The weights of the rows, as terms."""
-        counts = np.where(self._have_weights(), self._made[:, kernel.OUT_COUNT], 1)
+        counts = np.where(self._have_weights(made), made[:, kernel.OUT_COUNT], 1)
         found = (np.int64(TAG_INTEGER) << np.int64(TAG_SHIFT)) | counts
         for row in np.flatnonzero(counts >= 1 << (VALUE_BITS - 1)).tolist():
             found[row] = self._dictionary.encode_one(f'"{counts[row]}"^^<{XSD}integer>')
         return found
 
-    def _advance(self, routed: RoutedBatch) -> Int64:
+    def _take_in(self, routed: RoutedBatch) -> None:
+        """The rows of the elements wait until their instants have ended."""
         if len(routed.batch):
-            for scan, waiting in zip(self._scans, self._open, strict=True):
+            for scan, waiting in zip(self.events, self.waiting, strict=True):
                 if scan.may_match(routed):
                     element, values = scan.rows(routed)
                     self.work.rows_in += len(element)
                     waiting.add(routed.batch.time[element], values)
-        through = routed.step.ticks.known_through
+
+    def count_ended(self, through: int) -> Int64:
+        """Count the rows of instants that have ended; returns the rows of output that they make."""
         found = []
-        opened = iter(self._open)
-        for source in self._sources:
+        opened = iter(self.waiting)
+        for source in self.sources:
             events = [waiting.take_through(through) for waiting in islice(opened, source.events)]
             if all(len(times) for times, _ in events):
                 found.append(source.rows(events))
-        return self._state.take(self._in_order(found))
+        return self.state.take(self._in_order(found))
 
     def _in_order(self, found: Sequence[Int64]) -> Int64:
         """The rows of all sources: by time, and of an instant later sources first."""
@@ -236,17 +303,21 @@ class CountedJoinScan(SharedSource):
 
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
         routed = self._routed
-        if routed is None or routed.step.ticks is not ticks or not len(self._made):
+        if routed is None or routed.step.ticks is not ticks or not self._results:
             return ()
-        return tuple(self.blocks(ticks)) if self._results <= BLOCK_ROWS else _Results(self, ticks)
+        if self._chunks:
+            return self._chunks
+        return (
+            tuple(self.blocks(ticks, self._made)) if self._results <= BLOCK_ROWS else _Results(self, ticks, self._made)
+        )
 
-    def blocks(self, ticks: Ticks) -> Iterator[Delta]:
-        """The results in blocks: each row as often as it counts."""
-        made, left = self._made, self._counts().copy()
+    def blocks(self, ticks: Ticks, made: Int64) -> Iterator[Delta]:
+        """The results that rows of output stand for in blocks: each row as often as it counts."""
+        left = self._counts(made).copy()
         tick = ticks_of(ticks, np.ascontiguousarray(made[:, kernel.OUT_TIME]))
         columns = made[:, kernel.OUT_VALUES :].T
         if self.node.weight:
-            columns = np.vstack([columns, self._weights()])
+            columns = np.vstack([columns, self._weights(made)])
         first = 0
         while first < len(made):
             ends = np.minimum(np.cumsum(np.minimum(left[first : first + BLOCK_ROWS], BLOCK_ROWS)), 2 * BLOCK_ROWS)
@@ -259,17 +330,17 @@ class CountedJoinScan(SharedSource):
 
     def clear(self) -> None:
         """The step has ended."""
-        self._routed, self._made, self._results = None, self._made[:0], 0
+        self._routed, self._made, self._results, self._chunks = None, self._made[:0], 0, ()
 
     def keep_to(self, cell: Sequence[Condition]) -> None:
         """Take in only rows that belong to this part of a divided state."""
-        for scan in self._scans:
+        for scan in self.events:
             scan.keep_to(cell)
 
     def live_ids(self) -> Iterator[Ids]:
         """Ids of counters, of waiting rows, of static relations, and in expressions."""
-        yield self._state.live_ids()
-        for waiting in self._open:
+        yield self.state.live_ids()
+        for waiting in self.waiting:
             yield waiting.live_ids()
         for relation in self._statics:
             yield from relation.columns.values()
@@ -278,7 +349,7 @@ class CountedJoinScan(SharedSource):
 
     @property
     def nbytes(self) -> int:
-        return self._state.nbytes + sum(waiting.nbytes for waiting in self._open)
+        return self.state.nbytes + sum(waiting.nbytes for waiting in self.waiting)
 
     def _release_inputs(self) -> None:
         for number in self._patterns:
@@ -288,9 +359,8 @@ class CountedJoinScan(SharedSource):
 class _Results:
     """The results of a step, which are made anew for each reader."""
 
-    def __init__(self, scan: CountedJoinScan, ticks: Ticks) -> None:
-        self._scan = scan
-        self._ticks = ticks
+    def __init__(self, scan: CountedJoinScan, ticks: Ticks, made: Int64) -> None:
+        self._scan, self._ticks, self._made = scan, ticks, made
 
     def __iter__(self) -> Iterator[Delta]:
-        return self._scan.blocks(self._ticks)
+        return self._scan.blocks(self._ticks, self._made)

@@ -86,7 +86,8 @@ class ElementRecord:
     def take_time(self) -> bool:
         """Let the clock take in the element, as its entry has stopped. False: there are too many ticks for a program."""
         to = self._to_numbers
-        self._clock.set_timers(self._boundaries[: to[element.DUE_BOUNDARIES]])
+        if self._clock.timers is not None:
+            self._clock.set_timers(self._boundaries[: to[element.DUE_BOUNDARIES]])
         made = self._clock.step(self._time.copy(), self._stream.copy(), self._first.copy())
         to[element.TICKS], to[element.DUE_THROUGH] = len(made.ticks), made.expired_through
         self._number[:], self._element_tick[:], self._made = made.number, made.element_tick, made

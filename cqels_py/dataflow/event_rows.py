@@ -37,12 +37,12 @@ class EventRowsScan(SharedSource):
         self.stream = stream
         self.conditions = evaluators.all
         self._width = len(node.variables)
-        self._open = OpenInstant(self._width)
+        self.waiting = OpenInstant(self._width)
         self._routed: RoutedBatch | None = None
         self._chunks: tuple[Delta, ...] = ()
         router = shared_scans.router
         self._patterns = [router.add((pattern, stream)) for pattern in node.event.patterns]
-        self._scan = EventScan(node.event, stream, self._patterns, evaluators)
+        self.scan = EventScan(node.event, stream, self._patterns, evaluators)
         self.patterns = (*self._patterns,)
 
     @property
@@ -54,18 +54,31 @@ class EventRowsScan(SharedSource):
         """Take in a step, unless another reader has caused that already. Returns the number of changes."""
         if self._routed is not routed:
             delta = self._advance(routed)
-            self._routed, self._chunks = routed, (delta,) if len(delta.tick) else ()
-            self.work.rows_out += len(delta.tick)
-            self._shared_scans.caches.append(self)
+            self.take_made(routed, (delta,) if len(delta.tick) else ())
         return sum(len(delta.tick) for delta in self._chunks)
 
+    def take_made(self, routed: RoutedBatch, chunks: tuple[Delta, ...]) -> None:
+        """The step has been taken in, with these changes."""
+        self._routed, self._chunks = routed, chunks
+        self.work.rows_out += sum(len(delta.tick) for delta in chunks)
+        self._shared_scans.caches.append(self)
+
+    @property
+    def is_plain(self) -> bool:
+        """Are its rows those of its patterns, all of them?"""
+        return self.scan.is_plain
+
+    @property
+    def _open(self) -> OpenInstant:
+        return self.waiting
+
     def _advance(self, routed: RoutedBatch) -> Delta:
-        if len(routed.batch) and self._scan.may_match(routed):
-            element, values = self._scan.rows(routed)
+        if len(routed.batch) and self.scan.may_match(routed):
+            element, values = self.scan.rows(routed)
             self.work.rows_in += len(element)
-            self._open.add(routed.batch.time[element], values)
+            self.waiting.add(routed.batch.time[element], values)
         ticks = routed.step.ticks
-        times, values = self._open.take_through(ticks.known_through)
+        times, values = self.waiting.take_through(ticks.known_through)
         if not len(times):
             return empty(self._width)
         return Delta(ticks_of(ticks, times), np.ones(len(times), np.int8), values)
@@ -80,17 +93,17 @@ class EventRowsScan(SharedSource):
 
     def keep_to(self, cell: Sequence[Condition]) -> None:
         """Take in only rows that belong to this part of a divided state."""
-        self._scan.keep_to(cell)
+        self.scan.keep_to(cell)
 
     def live_ids(self) -> Iterator[Ids]:
         """Ids of waiting rows, and in expressions."""
-        yield self._open.live_ids()
+        yield self.waiting.live_ids()
         for condition in self.conditions:
             yield from condition.live_ids()
 
     @property
     def nbytes(self) -> int:
-        return self._open.nbytes
+        return self.waiting.nbytes
 
     def _release_inputs(self) -> None:
         for number in self._patterns:

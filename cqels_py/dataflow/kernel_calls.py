@@ -43,6 +43,8 @@ _ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
 """Callers whose kernels only plans with one of these nodes call."""
 
 _STEPS_ONLY_FOR: Final[Mapping[str, tuple[type[Node], ...]]] = {
+    "steps.events.count": (plan.CountedJoin,),
+    "steps.events.deliver": (plan.EventRows,),
     "steps.groups.group": (plan.GroupRows,),
     "steps.joins.negate": (plan.Negate,),
     "steps.matches.take_in": (plan.MatchRows,),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -52,30 +53,43 @@ class EventScan:
 
     @property
     def is_plain(self) -> bool:
-        """Are its rows those of its patterns that fulfil its conditions?"""
+        """Are its rows those of its patterns, all of them?"""
+        return bool(self.patterns) and not self._owned
+
+    @property
+    def expressions(self) -> list[tuple[Evaluator, Int64]]:
+        """Those of computed columns, then its conditions, each with the columns of its inputs."""
+        event, evaluators = self._event, self._evaluators
+        time = [] if evaluators.time is None else [(evaluators.time, np.empty(0, np.int64))]
+        programs = [program for _, program in event.bindings], event.conditions
+        of_programs = zip(chain(evaluators.bindings, evaluators.conditions), chain(*programs), strict=True)
+        return [*time, *((evaluator, self._places(program.inputs)) for evaluator, program in of_programs)]
+
+    @property
+    def columns(self) -> list[str]:
+        """The variables of its patterns, then those that are computed."""
         event = self._event
-        computed = self._evaluators.time is not None or event.bindings or event.time in event.variables
-        known = {*event.variables, *(name for each in event.conditions for name in each.inputs)} <= {*event.columns}
-        return bool(self.patterns) and known and not (computed or self._owned)
+        time = [] if self._evaluators.time is None else [event.time]
+        return [*event.columns, *time, *(name for name, _ in event.bindings)]
 
     @property
-    def conditions(self) -> list[tuple[Evaluator, Int64]]:
-        """Its conditions, and the columns of their inputs."""
-        columns = self._event.columns
-        return [
-            (evaluator, np.array([columns.index(name) for name in program.inputs], np.int64))
-            for evaluator, program in zip(self._evaluators.conditions, self._event.conditions, strict=True)
-        ]
-
-    @property
-    def width(self) -> int:
+    def matched(self) -> int:
         """The number of its patterns' variables."""
         return len(self._event.columns)
 
     @property
     def chosen(self) -> Int64:
-        """The columns that the automaton keeps."""
-        return np.array([self._event.columns.index(name) for name in self._event.variables], np.int64)
+        """The columns that are kept."""
+        return self._places(self._event.variables)
+
+    @property
+    def required(self) -> Int64:
+        """The columns that must have a value."""
+        return self._places(self._event.required)
+
+    def _places(self, names: Sequence[str]) -> Int64:
+        columns = self.columns
+        return np.array([columns.index(name) for name in names], np.int64)
 
     def keep_to(self, cell: Sequence[Condition]) -> None:
         """Rows of other parts are left out, by the variables of the triple patterns."""

@@ -10,16 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.batches.results import ResultBatch
+from cqels_py.dataflow.counted_join import CountedJoinScan
 from cqels_py.dataflow.delta_sources import Constant, DataflowNode, DeltaSource, OperatorNode, sources_below, unwrap
 from cqels_py.dataflow.element_record import MOST_TRIPLES, ElementRecord
+from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.joined_group_part import JoinedGroupPart
 from cqels_py.dataflow.match_scan import MatchScan
 from cqels_py.dataflow.program_parts import (
     MOST_ROWS,
     CalledPart,
+    CountedPart,
     CountingPart,
     DeltaRecord,
     DistinctPart,
+    EventRowsPart,
     ExpressionPart,
     GroupPart,
     JoinPart,
@@ -30,6 +34,7 @@ from cqels_py.dataflow.program_parts import (
     StatePart,
     TopPart,
     WaitPart,
+    event_record,
 )
 from cqels_py.dataflow.running_rules import RunningRules
 from cqels_py.dataflow.scans import WindowScan
@@ -42,6 +47,7 @@ from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.rows import distinct
 from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, matches, once, scan, top
 from cqels_py.kernels.steps import element as element_entries
+from cqels_py.kernels.steps import events as event_entries
 from cqels_py.kernels.steps import rows as row_entries
 from cqels_py.kernels.steps import rules as rule_entries
 from cqels_py.kernels.steps.conditions import EVALUATION
@@ -63,6 +69,7 @@ from cqels_py.operators.s2r.window import SlidingWindow, WaitingWindow
 _HAVE_ENTRIES = (
     MultiwayJoin | SemiAntiJoin | Project | UnionAll | DistinctRows | GroupBy | GroupByKey | FactorisedGroupBy | TopRows
 )
+_SCANS = WindowScan | MatchScan | StateScan | EventRowsScan | CountedJoinScan
 _NO_TOTALS = np.empty(0, np.int64)
 _CALLED = NumberRows | TransitiveClosure
 """Operators that Python calls in the middle of a program. They do nothing where their inputs do not change."""
@@ -199,7 +206,7 @@ class ProgramBuilder:
     def add_scans(self, root: DeltaSource) -> None:
         """Add all scans that a source reads."""
         for source in sources_below(root):
-            if isinstance(source, WindowScan | MatchScan | StateScan):
+            if isinstance(source, _SCANS):
                 self.add(source)
 
     def add_sources_with_entries(self, root: DeltaSource) -> None:
@@ -240,6 +247,10 @@ class ProgramBuilder:
             return self._add_match(node)
         if isinstance(node, StateScan):
             return self._add_state(node)
+        if isinstance(node, EventRowsScan):
+            return self._add_event_rows(node)
+        if isinstance(node, CountedJoinScan):
+            return self._add_counted(node)
         if isinstance(node, Constant):
             # It changes between steps only.
             unchanged = DeltaRecord(len(node.node.variables))
@@ -339,6 +350,32 @@ class ProgramBuilder:
         self.add_row(
             matches.take_in, (*own, *tables, *options, *(event.address for event in part.events)), *part.arrays
         )
+        self.parts.append(part)
+        return output
+
+    def _add_event_rows(self, each: EventRowsScan) -> DeltaRecord:
+        output, event = DeltaRecord(len(each.node.variables)), event_record(each.scan, 0)
+        part = EventRowsPart(each, output, np.zeros(1, np.int64))
+        self._records.append(event)
+        own = 0, 0, *self._event_links(output), event.address, each.waiting.address
+        self.add_row(event_entries.deliver, (self._element, *own), part.taken)
+        self.parts.append(part)
+        return output
+
+    def _event_links(self, output: DeltaRecord) -> tuple[int, ...]:
+        tables = self._shared.router.table.address, self._shared.clock.address
+        return *tables, output.address, matches.EVENT.address(), EVALUATION.address()
+
+    def _add_counted(self, each: CountedJoinScan) -> DeltaRecord:
+        output = DeltaRecord(len(each.node.variables))
+        part, state = CountedPart(each, output, self._taken.ticks), each.state
+        self._records += [*part.events, *part.sources]
+        kernel = event_entries.COUNTING_ROWS.address(), state.address, *self._event_links(output)
+        own = state.program_address, event_entries.FINDING_PLACES.address(), len(each.events)
+        pairs = zip(part.events, each.waiting, strict=True)
+        waiting = [address for event, rows in pairs for address in (event.address, rows.address)]
+        sources = [source.address for source in part.sources]
+        self.add_row(event_entries.count, (self._element, *kernel, *own, *waiting, *sources), *part.arrays)
         self.parts.append(part)
         return output
 
@@ -450,7 +487,7 @@ def has_entries(root: DeltaSource) -> bool:
 
 
 def _has_entry(source: DataflowNode) -> bool:
-    if isinstance(source, WindowScan | MatchScan | StateScan):
+    if isinstance(source, _SCANS):
         return source.is_plain
     if isinstance(source, Constant):
         return True

@@ -12,18 +12,21 @@ import numpy.typing as npt
 
 from cqels_py.batches.delta import Delta, concatenate
 from cqels_py.batches.elements import Ids
+from cqels_py.dataflow.counted_join import CountedJoinScan
 from cqels_py.dataflow.delta_sources import OperatorNode
-from cqels_py.dataflow.match_scan import MatchScan
+from cqels_py.dataflow.event_rows import EventRowsScan
+from cqels_py.dataflow.match_scan import EventScan, MatchScan
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.running_rules import RunningRules
 from cqels_py.dataflow.scans import WindowScan
 from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dataflow.step_memory import SharedBlocks
 from cqels_py.event_time.clock import TickClock, Ticks
+from cqels_py.kernels.joins import counted
 from cqels_py.kernels.patterns import runs
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.rows import distinct
-from cqels_py.kernels.steps import by_calls, element, groups, matches, scan
+from cqels_py.kernels.steps import by_calls, element, events, groups, matches, scan
 from cqels_py.kernels.structures import ring_index
 from cqels_py.operators.r2r.aggregate import GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
@@ -33,6 +36,7 @@ from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
 from cqels_py.operators.r2r.top import TopRows
 from cqels_py.operators.s2r.arrivals import Arrivals
 from cqels_py.operators.s2r.window import SlidingWindow, WaitingWindow
+from cqels_py.state.counted_state import overflow
 
 MOST_ROWS, MOST_MATCHES = 128, 64
 """Of the changes of one source in a step, and of matches of triples with patterns. With more, the calls go on."""
@@ -216,6 +220,23 @@ class WaitPart:
             self.made = ()
 
 
+def event_record(event: EventScan, number: int) -> ArrayTable:
+    """That of the event of this number as kernels/steps/matches.py has it."""
+    expressions, columns = event.expressions, event.columns
+    arrays = [array for expression, places in expressions for array in (*expression.program, places)]
+    most = max((len(places) for _, places in expressions), default=0)
+    patterns = np.array(event.patterns, np.int64)
+    now, true, of_row = np.empty((3, MOST_ROWS), np.int64)
+    bounds, chains = np.empty((len(patterns), 2), np.int64), np.empty((2 * len(patterns), MOST_MATCHES), np.int64)
+    values, inputs = np.empty(len(columns) * MOST_ROWS, np.int64), np.empty(most * MOST_ROWS, np.int64)
+    computed = len(columns) - event.matched
+    of_event = np.array([number, event.matched, computed, len(expressions) - computed], np.int64)
+    return ArrayTable(
+        patterns, event.spec, bounds, event.scratch, chains, of_row, values, event.chosen, of_event, inputs, now, true,
+        event.required, *arrays,
+    )  # fmt: skip
+
+
 class MatchPart:
     """A MATCH; `arrays`: those of its row as of kernels/steps/matches.py, `events`: the records of its events."""
 
@@ -225,22 +246,7 @@ class MatchPart:
         rows = np.empty((MOST_ROWS, runs.VALUES + taken_in.width), np.int64)
         none, one = np.empty(0, np.int64), np.empty(1, np.int64)
         self.arrays = taken_in.streams.astype(np.int64), self._begun, rows, np.empty(3, np.int64), one, none
-        self.events = [self._record(number) for number in taken_in.order]
-
-    def _record(self, number: int) -> ArrayTable:
-        """That of the event of this number."""
-        event = self._scan.events[number]
-        conditions = event.conditions
-        arrays = [array for condition, places in conditions for array in (*condition.program, places)]
-        most = max((len(places) for _, places in conditions), default=0)
-        patterns = np.array(event.patterns, np.int64)
-        now, true, of_row = np.empty((3, MOST_ROWS), np.int64)
-        bounds, chains = np.empty((len(patterns), 2), np.int64), np.empty((2 * len(patterns), MOST_MATCHES), np.int64)
-        values, inputs = np.empty(event.width * MOST_ROWS, np.int64), np.empty(most * MOST_ROWS, np.int64)
-        of_event = np.array([number, len(conditions)], np.int64)
-        return ArrayTable(
-            patterns, event.spec, bounds, event.scratch, chains, of_row, values, event.chosen, of_event, inputs, now, true, *arrays
-        )  # fmt: skip
+        self.events = [event_record(taken_in.events[number], number) for number in taken_in.order]
 
     def make_room(self, time: int, triples: int) -> None:
         self._scan.state.make_room()
@@ -263,6 +269,79 @@ class MatchPart:
 
 
 @dataclass(slots=True)
+class EventRowsPart:
+    """The rows of an EVENT. `taken`: of its row as of kernels/steps/events.py."""
+
+    scan: EventRowsScan
+    output: DeltaRecord
+    taken: Ids
+
+    def make_room(self, time: int, triples: int) -> None:
+        raise AssertionError("calls go on where there is no room")
+
+    def find_values(self) -> None:
+        raise AssertionError("calls go on where expressions need texts")
+
+    def settle(self) -> None:
+        """Count the rows that have been taken in."""
+        self.scan.work.rows_in += self.taken.item()
+        self.taken[0] = 0
+
+    def hand_over(self, routed: RoutedBatch) -> None:
+        self.scan.take_made(routed, self.output.deltas())
+
+    def hand_over_begun(self, routed: RoutedBatch) -> None:
+        """It is done as a whole, or not at all."""
+
+
+class CountedPart:
+    """A counted join; `arrays`: those of its row as of kernels/steps/events.py, `events`, `sources`: the records of these."""
+
+    def __init__(self, scan: CountedJoinScan, output: DeltaRecord, step: StepTicks) -> None:
+        self._scan, self._output, self._step = scan, output, step
+        node, self._taken, self._begun = scan.node, np.zeros(1, np.int64), np.zeros(3, np.int64)
+        self._rows = np.zeros((MOST_ROWS, counted.ROW_VALUES + scan.width), np.int64)
+        summed = np.array([node.output.index(name) for name in node.summed], np.int64)
+        options = np.array([node.once, bool(node.weight)], np.int64)
+        found = np.empty(len(scan.events), np.int64)
+        self.arrays = self._taken, found, self._begun, self._rows, summed, options
+        self.events = [event_record(event, number) for number, event in enumerate(scan.events)]
+        self.sources = [source.record() for source in scan.sources]
+        self._made: npt.NDArray[np.int64] | None = None
+
+    def make_room(self, time: int, triples: int) -> None:
+        row = self._begun.item(events.AT_ROW)
+        self._scan.state.make_room_behind(self._rows.item(row, counted.SOURCE))
+
+    def find_values(self) -> None:
+        # An error ends the step.
+        stage, self._begun[events.STAGE] = self._begun.item(events.STAGE), events.READY
+        if stage == events.OVERFLOWN:
+            raise overflow()
+        ticks = self._step.ticks()
+        made = self._scan.count_ended(ticks.known_through)
+        if self._scan.results_of(made) > MOST_ROWS:
+            self._made, self._begun[events.STAGE] = made, events.TOO_MANY
+        else:
+            self._output.put(concatenate(tuple(self._scan.blocks(ticks, made)), self._output.width))
+            self._begun[events.STAGE] = events.COMPLETE
+
+    def settle(self) -> None:
+        """Count the rows that have been taken in."""
+        self._scan.work.rows_in += self._taken.item()
+        self._taken[0] = 0
+
+    def hand_over(self, routed: RoutedBatch) -> None:
+        self._scan.take_made(routed, self._output.deltas())
+
+    def hand_over_begun(self, routed: RoutedBatch) -> None:
+        if self._begun[events.STAGE] == events.TOO_MANY:
+            self._begun[events.STAGE] = events.READY
+            self._scan.take_counted(routed, self._scan.state.made if self._made is None else self._made)
+            self._made = None
+
+
+@dataclass(slots=True)
 class StatePart:
     """A STATE."""
 
@@ -282,7 +361,7 @@ class StatePart:
         """It is done as a whole, or not at all."""
 
 
-CountingPart: TypeAlias = MatchPart | WaitPart | RunningRules
+CountingPart: TypeAlias = MatchPart | WaitPart | EventRowsPart | CountedPart | RunningRules
 """Parts that count the rows that they take in."""
 
 

@@ -158,6 +158,48 @@ class _Schedule:
         return taken
 
 
+class _OpenInstant:
+    """The last instant of a stream's elements, until it has ended: a window that changes at the end of each changes then.
+
+    `opened` (1): it, or NEVER, where kernels find it between two steps.
+    """
+
+    STATE = ("instants",)
+
+    def __init__(self, opened: Points) -> None:
+        self._opened = opened
+        self._added: list[Points] = []
+
+    @property
+    def next_instant(self) -> int:
+        return self._opened.item()
+
+    @property
+    def instants(self) -> Points:
+        found: Points = self._opened[self._opened != NEVER]
+        return found
+
+    @instants.setter
+    def instants(self, instants: Points) -> None:
+        self._opened[:] = NEVER
+        # Of a step only one is left: the time of its last element.
+        self._opened[: len(instants)] = instants
+
+    @property
+    def to_come(self) -> list[int]:
+        """The instants, each once."""
+        return list(map(int, self.instants))
+
+    def add(self, instants: Points) -> None:
+        self._added.append(instants)
+
+    def take_through(self, limit: int) -> list[Points]:
+        instants = _each_once(_joined([self.instants, *self._added]))
+        cut = int(np.searchsorted(instants, limit, side="right"))
+        self._added, self.instants = [], instants[cut:]
+        return [instants[:cut]] if cut else []
+
+
 class _Sessions:
     """When the sessions of a window end: a gap after its stream's last element, unless another arrives within it."""
 
@@ -251,6 +293,8 @@ class TickClock(StateRecord):
     _due = StateArray[np.int64](kernel.DUE)
     _instants = StateArray[np.int64](kernel.INSTANTS)
     _quiet = StateArray[np.int64](kernel.QUIET)
+    _open = StateArray[np.int64](kernel.OPEN)
+    _opened_by = StateArray[np.int64](kernel.OPENED_BY)
 
     STATE = (
         *("_counts", "_entries", "_exits", "_sessions", "_next_boundary"),
@@ -271,7 +315,13 @@ class TickClock(StateRecord):
         self.streams = streams
         """How many there are."""
         self._counts = np.zeros((2, streams), np.int64)
-        self._entries = [_Schedule() for _ in windows]
+        by_instant = [index for index, window in enumerate(self._windows) if window.bounds.by_instant]
+        self._open = np.full(len(by_instant), NEVER, np.int64)
+        self._opened_by = np.array([self._windows[index].stream for index in by_instant], np.int64)
+        opened = {index: self._open[place : place + 1] for place, index in enumerate(by_instant)}
+        self._entries = [
+            _OpenInstant(opened[index]) if index in opened else _Schedule() for index in range(len(self._windows))
+        ]
         self._exits = [_Schedule() for _ in windows]
         self._sessions: dict[int, _Sessions | _PossibleSessionEnds] = {
             index: _PossibleSessionEnds(window.bounds.size) if window.partitioned else _Sessions(window.bounds.size)
@@ -359,7 +409,7 @@ class TickClock(StateRecord):
         """The steps of elements up to which times pass no boundary, and set none that is not noted, by stream."""
         if not self.takes_single:
             return
-        schedules = (*self._entries, *self._exits)
+        schedules = [each for each in (*self._entries, *self._exits) if isinstance(each, _Schedule)]
         following = [boundary for boundary in self._next_boundary if boundary is not None and self._every_boundary]
         if self.timers is not None:
             following.append(self.timers.next_instant)
@@ -367,8 +417,10 @@ class TickClock(StateRecord):
         for index, window in enumerate(self._windows):
             if not self._timed_step(window):
                 continue
-            bounds, stream = window.bounds, window.stream
-            noted = self._entries[index].last - bounds.delay
+            bounds, stream, entries = window.bounds, window.stream, self._entries[index]
+            if isinstance(entries, _OpenInstant):
+                continue
+            noted = entries.last - bounds.delay
             if bounds.size is not None:
                 noted = min(noted, self._exits[index].last - bounds.delay - bounds.size)
             self._quiet[stream] = min(self._quiet.item(stream), noted)

@@ -57,6 +57,11 @@ class Bounds:
         """Are points microseconds?"""
         return self.measure in (Measure.TIME, Measure.SESSION)
 
+    @property
+    def by_instant(self) -> bool:
+        """Does the window change at the ends of its elements' instants, and at no others? So do EVENT blocks."""
+        return self.of_time and self.step == 1 and self.size is None and not self.delay
+
     def passed(self, limit: int) -> int:
         """The last boundary at or before the limit."""
         limit = max(limit, BEFORE_ALL)

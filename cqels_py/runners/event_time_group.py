@@ -502,9 +502,10 @@ def _bounds_of(queries: Iterable[RunningQuery]) -> dict[tuple[int, ...], list[Bo
     """The bounds of all windows, by the streams of their queries; none if a query has no window, or is an input of another one."""
     bounds: dict[tuple[int, ...], list[Bounds]] = {}
     for query in queries:
-        windows = query.dataflow.plan.windows
-        # Rules change between boundaries, too.
-        if not windows or query.dataflow.plan.rules is not None or query.feeds:
+        of_query = [window.bounds for window in query.dataflow.plan.windows]
+        # Rules change between boundaries, too. Where each instant is one, programs take in elements one by one.
+        changes_between = query.dataflow.plan.rules is not None or any(each.by_instant for each in of_query)
+        if not of_query or changes_between or query.feeds:
             return {}
-        bounds.setdefault(query.streams, []).extend(window.bounds for window in windows)
+        bounds.setdefault(query.streams, []).extend(of_query)
     return bounds

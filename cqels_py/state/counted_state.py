@@ -30,6 +30,7 @@ class CountedState(StateRecord):
     _sizes = StateArray[np.int64](kernel.SIZES)
     _meta = StateArray[np.int64](kernel.META)
     _key = StateArray[np.int64](kernel.KEY)
+    _out = StateArray[np.int64](kernel.OUT)
     STATE = ("_entries", "_links", "_buckets", "_sizes", "_meta")
 
     def __init__(
@@ -66,15 +67,33 @@ class CountedState(StateRecord):
         while True:
             start = kernel.take(self._program.address, self.address, rows, start, self._out)
             if start < 0:
-                raise RunError(
-                    "a counter of the EVENT blocks has passed 2^63 - 1: there are more combinations of elements than it can "
-                    "count; use SELECT DISTINCT, or a window"
-                )
+                raise overflow()
             if start == len(rows):
                 break
             self._make_room(rows[start], made)
-        made.append(self._out[: meta.item(kernel.MADE)].copy())
+        made.append(self.made)
         return made[0] if len(made) == 1 else np.concatenate(made)
+
+    @property
+    def program_address(self) -> int:
+        """That of the join's steps."""
+        return self._program.address
+
+    @property
+    def made(self) -> Int64:
+        """A copy of the rows of output that a kernel has made."""
+        return self._out[: self._meta.item(kernel.MADE)].copy()
+
+    def make_room_behind(self, source: int) -> None:
+        """Room for the results of a row of this source, behind those that have been made."""
+        count = self._meta.item(kernel.MADE)
+        needed = kernel.room_needed(self._program.address, self.address, source)
+        if self._meta.item(kernel.USED) + needed > len(self._entries):
+            self._grow(self._meta.item(kernel.USED) + needed)
+        if count + needed > len(self._out):
+            larger = np.zeros((1 << (count + int(needed) - 1).bit_length(), self._out.shape[1]), np.int64)
+            larger[:count] = self._out[:count]
+            self._out = larger
 
     def _make_room(self, row: Int64, made: list[Int64]) -> None:
         """Room for the results of the next row."""
@@ -109,3 +128,11 @@ class CountedState(StateRecord):
     def nbytes(self) -> int:
         arrays = (self._entries, self._links, self._buckets, self._sizes, self._key, self._out)
         return sum(array.nbytes for array in arrays)
+
+
+def overflow() -> RunError:
+    """The error of a counter that has overflowed."""
+    return RunError(
+        "a counter of the EVENT blocks has passed 2^63 - 1: there are more combinations of elements than it can "
+        "count; use SELECT DISTINCT, or a window"
+    )

@@ -5,18 +5,31 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
+from cqels_py.kernels.structures import open_instant as record
+
 Int64 = npt.NDArray[np.int64]
 _FIRST_ROOM = 64
 
 
-class OpenInstant:
+class OpenInstant(StateRecord):
     """Rows in order of time, with `width` values each, until their instant has ended. Its arrays grow and never shrink."""
 
+    _rows = StateArray[np.int64](record.ROWS)
+    _counts = StateArray[np.int64](record.COUNT)
     STATE = ("_rows", "_count")
 
     def __init__(self, width: int) -> None:
         self._rows = np.zeros((1 + width, _FIRST_ROOM), np.int64)
-        self._count = 0
+        self._counts = np.zeros(1, np.int64)
+
+    @property
+    def _count(self) -> int:
+        return self._counts.item()
+
+    @_count.setter
+    def _count(self, count: int) -> None:
+        self._counts[0] = count
 
     def add(self, times: Int64, values: Int64) -> None:
         """Rows behind those that wait: `times` (n), `values` (width, n)."""

@@ -23,7 +23,7 @@ MOST_INDEXES = 16
 # The program's arrays.
 STEPS, STEPS_OF, EQUAL, COMPARED, COPIED, SETS, INDEXES, INDEX_COLUMNS, BETTER, UNTIL = range(10)
 # The state's arrays.
-ENTRIES, LINKS, BUCKETS, SIZES, META, KEY = range(6)
+ENTRIES, LINKS, BUCKETS, SIZES, META, KEY, OUT = range(7)
 # A step. INDEX: that of the start by the columns of EQUAL.
 START, TARGET, INDEX, EQUAL_FROM, EQUAL_TO, COMPARED_FROM, COMPARED_TO, COPIED_FROM, COPIED_TO, STEP_FIELDS = range(10)
 # A set: its indexes are rows of INDEXES, which hold where their columns lie in INDEX_COLUMNS.

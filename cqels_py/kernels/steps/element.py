@@ -62,23 +62,59 @@ def encode(record):
 
 
 @jit_flat
+def _ended_instants(clock_record, words, boundaries):
+    """The boundaries that are due, with the ends of instants at which windows change; returns how many there are."""
+    opened, count = int64s(clock_record, clock.OPEN), words[DUE_BOUNDARIES]
+    for w in range(len(opened)):
+        if opened[w] > words[THROUGH]:
+            continue
+        at = count
+        while at > 0 and boundaries[at - 1] > opened[w]:
+            at -= 1
+        if at > 0 and boundaries[at - 1] == opened[w]:
+            continue
+        for moved in range(count, at, -1):
+            boundaries[moved] = boundaries[moved - 1]
+        boundaries[at] = opened[w]
+        count += 1
+    return count
+
+
+@jit_flat
+def _open_instant(clock_record, stream, time):
+    """Windows over the element's stream change at the end of its instant."""
+    opened, by = int64s(clock_record, clock.OPEN), int64s(clock_record, clock.OPENED_BY)
+    for w in range(len(opened)):
+        if by[w] == stream:
+            opened[w] = time
+
+
+@jit_flat
 def tell_time(record):
     """The element's number and its tick, with those of expiries before it. PYTHON_NEEDED: the clock needs room, or boundaries pass
     or are to be noted."""
     links = int64s(record, LINKS)
     element = links[ELEMENT]
     words, stream = int64s(element, WORDS), int32s(element, STREAM)
-    if int64s(element, TIME)[0] > int64s(links[STATE], clock.QUIET)[stream[0]]:
+    time, boundaries, opened = int64s(element, TIME)[0], int64s(element, BOUNDARIES), int64s(links[STATE], clock.OPEN)
+    if time > int64s(links[STATE], clock.QUIET)[stream[0]] or words[DUE_BOUNDARIES] + len(opened) > len(boundaries):
         return PYTHON_NEEDED
+    # After an end of the sources elements may still come at an instant that has been told.
+    if len(opened) > 0 and time <= words[THROUGH]:
+        return PYTHON_NEEDED
+    due = _ended_instants(links[STATE], words, boundaries)
     ticks, through = _clock(
         links[KERNEL],
         (
-            int64s(element, TIME), stream, int64s(element, FIRST), int64s(element, BOUNDARIES)[: words[DUE_BOUNDARIES]],
+            int64s(element, TIME), stream, int64s(element, FIRST), boundaries[:due],
             words[THROUGH], links[STATE], int64s(element, NUMBER), int32s(element, ELEMENT_TICK),
         ),
     )  # fmt: skip
     words[TICKS], words[DUE_THROUGH] = ticks, through
-    return PYTHON_NEEDED if ticks < 0 else DONE
+    if ticks < 0:
+        return PYTHON_NEEDED
+    _open_instant(links[STATE], stream[0], time)
+    return DONE
 
 
 @jit_flat

@@ -12,7 +12,7 @@ from cqels_py.kernels.compiler.native_call import INT64, INT64_ROWS, INT64S, Nat
 from cqels_py.kernels.patterns import event_rows, runs
 from cqels_py.kernels.primitives.state_record import int8s, int32s, int64_rows, int64s, matrix
 from cqels_py.kernels.primitives.status import DONE, PYTHON_NEEDED
-from cqels_py.kernels.steps.conditions import FIELDS, fulfilling
+from cqels_py.kernels.steps.conditions import CODE, CONSTANTS, EVALUATION, FIELDS, PLACES, SPECIAL, fulfilling
 from cqels_py.kernels.steps.deltas import COUNT, DELTA_COLUMNS, SIGN, TICK
 from cqels_py.kernels.steps.driver import ROOM_NEEDED
 from cqels_py.kernels.steps.element import (
@@ -43,22 +43,40 @@ events' rows, as `runs.step` reads them; ABOUT (3): its numbers; POSITION_TICK (
 STATE_OF, AT_ROW, MANY_ROWS, ALL_ROWS = range(4)
 """BEGUN: one of the numbers below, the row that is taken in next, how many there are, and how many there have been."""
 READY, RUNNING, TOO_MANY = range(3)
+OF_EVENT, MATCHED, COMPUTED, CONDITIONS = range(4)
 
-PATTERNS, SPEC, BOUNDS, SCRATCH, CHAINS, OF_ROW, VALUES, CHOSEN, NUMBER, INPUTS, NOW, TRUE, FIRST_TEST = range(13)
-"""Arrays of an event's record: the numbers of its patterns, their columns and room as `event_rows` takes them; CHOSEN: the columns
-that the automaton keeps; NUMBER (2): that of the event, and how many conditions it has; scratch for their INPUTS, NOW and TRUE.
-Condition k has its arrays (conditions.py) from FIRST_TEST + k * FIELDS on."""
+(
+    PATTERNS,
+    SPEC,
+    BOUNDS,
+    SCRATCH,
+    CHAINS,
+    OF_ROW,
+    VALUES,
+    CHOSEN,
+    NUMBER,
+    INPUTS,
+    NOW,
+    TRUE,
+    REQUIRED,
+    FIRST_EXPRESSION,
+) = range(14)
+"""Arrays of an event's record: the numbers of its patterns, their columns and room as `event_rows` takes them; behind their columns
+are those that are computed. CHOSEN: the columns that are kept; NUMBER (4): that of the event, how many columns its patterns have,
+how many are computed, and how many conditions there are; scratch for INPUTS, NOW and TRUE; REQUIRED: columns that must have a
+value. Expression k has its arrays (conditions.py) from FIRST_EXPRESSION + k * FIELDS on. Those of computed columns come first, in
+their order, then conditions."""
 
 MATCHING = NativeCall(runs.step, INT64, INT64, INT64, INT64_ROWS, INT64, INT64S, INT64S, INT64S, INT64_ROWS)
 EVENT = NativeCall(
     event_rows.event_rows, INT64, INT64S, INT64S, INT64S, INT64S, INT64S, INT64_ROWS, INT64_ROWS, INT64S, INT64_ROWS, INT64S,
     INT64_ROWS,
 )  # fmt: skip
-_step, _event_rows = MATCHING.call, EVENT.call
+_step, _event_rows, _evaluate = MATCHING.call, EVENT.call, EVALUATION.call
 
 
 @jit_flat
-def _may_match(event, first):
+def may_match(event, first):
     """Has each pattern of an event a match?"""
     patterns, bounds = int64s(event, PATTERNS), int64_rows(event, BOUNDS)
     there = True
@@ -69,28 +87,67 @@ def _may_match(event, first):
 
 
 @jit_flat
-def _rows_of(event, links, element):
-    """The rows of an event, whose numbers are left in its OF_ROW; -1: not without Python."""
+def _compute(event, kernel, count, time):
+    """Write the columns of all rows that are computed. False: one needs texts."""
+    numbers, values, room = int64s(event, NUMBER), int64s(event, VALUES), len(int64s(event, OF_ROW))
+    now = int64s(event, NOW)[:count]
+    for i in range(count):
+        now[i] = time
+    for computed in range(numbers[COMPUTED]):
+        field, made = FIRST_EXPRESSION + computed * FIELDS, (numbers[MATCHED] + computed) * room
+        places = int64s(event, field + PLACES)
+        inputs = matrix(int64s(event, INPUTS), len(places), count)
+        for c in range(len(places)):
+            for i in range(count):
+                inputs[c, i] = values[places[c] * room + i]
+        code, constants, special = (
+            int64_rows(event, field + CODE), int64s(event, field + CONSTANTS), int64s(event, field + SPECIAL)
+        )  # fmt: skip
+        if _evaluate(kernel, (code, constants, special, inputs, now, False, values[made : made + count])):
+            return False
+    return True
+
+
+@jit_flat
+def _having(event, column, count):
+    """Leave those of an event's rows, listed in OF_ROW, that have a value in a column; returns how many."""
+    kept, values, left = int64s(event, OF_ROW), int64s(event, VALUES), 0
+    for i in range(count):
+        if values[column * len(kept) + kept[i]] != 0:
+            kept[left] = kept[i]
+            left += 1
+    return left
+
+
+@jit_flat
+def rows_of(event, kernel, evaluate, element):
+    """The rows of an event, whose numbers are left in its OF_ROW; -1: not without Python. `kernel`: `event_rows`; `evaluate`: for
+    expressions."""
     columns = matrix(int64s(element, COLUMNS), 3, int64s(element, WORDS)[TRIPLES])
     of_row, scratch = int64s(event, OF_ROW), int64s(event, SCRATCH)
-    room = len(of_row)
     count = _event_rows(
-        links[ROWS_OF_EVENT],
+        kernel,
         (
             columns[0], columns[1], columns[2], int64s(element, OF_TRIPLE), int64s(element, MATCHES), int64_rows(event, BOUNDS),
             int64_rows(event, SPEC), scratch, int64_rows(event, CHAINS), of_row,
-            matrix(int64s(event, VALUES), len(int64s(event, VALUES)) // room, room),
+            matrix(int64s(event, VALUES), int64s(event, NUMBER)[MATCHED], len(of_row)),
         ),
     )  # fmt: skip
     if count < 0 or scratch[0] == event_rows.REPEATED:
         return np.int64(-1)
     for i in range(count):
         of_row[i] = i
-    for test in range(int64s(event, NUMBER)[1]):
+    time = int64s(element, TIME)[0]
+    if count > 0 and not _compute(event, evaluate, count, time):
+        return np.int64(-1)
+    for column in int64s(event, REQUIRED):
+        count = _having(event, column, count)
+    for test in range(int64s(event, NUMBER)[CONDITIONS]):
         if count > 0:
+            field = FIRST_EXPRESSION + (int64s(event, NUMBER)[COMPUTED] + test) * FIELDS
             count = fulfilling(
-                event, FIRST_TEST + test * FIELDS, links[EVALUATE], int64s(event, VALUES), room, of_row, count,
-                int64s(element, TIME)[0], int64s(event, INPUTS), int64s(event, NOW), int64s(event, TRUE),
+                event, field, evaluate, int64s(event, VALUES), len(of_row), of_row, count, time, int64s(event, INPUTS),
+                int64s(event, NOW), int64s(event, TRUE),
             )  # fmt: skip
     return np.int64(count)
 
@@ -102,15 +159,15 @@ def _find_rows(record, position):
     element, first, made = links[ELEMENT], int64s(links[ROUTER], match.FIRST), 0
     for e in range(FIRST_EVENT, len(links)):
         event = links[e]
-        if not _may_match(event, first):
+        if not may_match(event, first):
             continue
-        count = _rows_of(event, links, element)
+        count = rows_of(event, links[ROWS_OF_EVENT], links[EVALUATE], element)
         if count < 0 or made + count > len(rows):
             return np.int64(-1)
         kept, values, chosen = int64s(event, OF_ROW), int64s(event, VALUES), int64s(event, CHOSEN)
         for i in range(count):
             row = rows[made + i]
-            row[runs.EVENT], row[runs.AT] = int64s(event, NUMBER)[0], position
+            row[runs.EVENT], row[runs.AT] = int64s(event, NUMBER)[OF_EVENT], position
             row[runs.WHEN], row[runs.TICK] = int64s(element, TIME)[0], int32s(element, ELEMENT_TICK)[0]
             for v in range(runs.VALUES, rows.shape[1]):
                 row[v] = 0

@@ -11,15 +11,16 @@ from cqels_py.kernels.windows.varint_queue import AT, END, EXPIRING, FIELDS, MOS
 VARINTS_FULL, TICKS_FULL = -1, -2
 """`varints` is full, or there are more ticks than fit: nothing has been changed."""
 ELEMENTS, TRIPLES = 0, 1
-EAGER, STEPS, COUNTS, OFFSETS, PROMISING, VARINTS, PLACES, DUE, INSTANTS, QUIET = range(10)
+EAGER, STEPS, COUNTS, OFFSETS, PROMISING, VARINTS, PLACES, DUE, INSTANTS, QUIET, OPEN, OPENED_BY = range(12)
 """The arrays of a clock's record (primitives/state_record.py). QUIET (streams): up to this time an element alone passes no boundary,
-and sets none that is not noted yet."""
+and sets none that is not noted yet. OPEN (k): of each window that changes at the end of every instant of its stream's elements,
+whose number is in OPENED_BY (k), the last of these instants, if it has not ended; else NEVER."""
+NEVER = np.int64(np.iinfo(np.int64).max)
 KEPT, ENDS = 2 * FIELDS, 2 * FIELDS + 1
 """Fields of `ends` after those of the queue and their values before the step: how many promised instants are due now."""
 _FEW = 8
 """With fewer ticks than these, the merge does not run in two chains."""
 _ONE = np.uint64(1)
-_NEVER = np.int64(np.iinfo(np.int64).max)
 
 
 @jit_flat
@@ -65,7 +66,7 @@ def step(time, stream, first, boundary, through, state, number, element_tick):
         ticks += kept
         has_room = has_room and kept < due.shape[1] and ticks <= len(instants)
         if has_room:
-            due[q, kept] = _NEVER
+            due[q, kept] = NEVER
             ends[q, KEPT] = kept
     if not has_room:
         for q in range(promises):
@@ -188,7 +189,7 @@ def _all_kept(promises, due, ends, instants):
         i = j = made = np.uint64(0)
         while i < many or j < count:
             # Without a branch: which of the two is next is unpredictable.
-            other, mine = instants[start + i] if i < many else _NEVER, due[q, j]
+            other, mine = instants[start + i] if i < many else NEVER, due[q, j]
             earliest = min(other, mine)
             instants[to + made] = earliest
             i += np.uint64(other == earliest)
@@ -276,11 +277,11 @@ def _in_order(time, boundary, promises, due, ends, element_tick, instants):
     while True:
         while a < n and element_tick[a] < 0:
             a += _ONE
-        arrival = time[a] if a < n else _NEVER
-        kept = instants[start + p] if p < promised else _NEVER
-        following = boundary[b] if b < boundaries else _NEVER
+        arrival = time[a] if a < n else NEVER
+        kept = instants[start + p] if p < promised else NEVER
+        following = boundary[b] if b < boundaries else NEVER
         now = min(kept, arrival, following)
-        if now == _NEVER:
+        if now == NEVER:
             return np.int64(ticks)
         # Without a branch: which is next is unpredictable. A value written too early is overwritten.
         if a < n:
