@@ -26,8 +26,8 @@ Leaf = WindowScan | PartitionedScan | Partition | MatchScan | Constant
 def can_move(sources: Sequence[DeltaSource]) -> bool:
     """Do the contents of windows and of patterns decide all that these sources do?
 
-    Patterns whose events compute values have no programs, so that few elements are one step for them alone, and one each for others:
-    the steps decide the order of results within a tick.
+    MATCH with an event that has no triple patterns has no program, so that few elements are one step for it alone, and one each for
+    others: the steps decide the order of results within a tick.
     """
     return all(
         source.is_plain if isinstance(source, MatchScan) else isinstance(source, Leaf | OperatorNode)
