@@ -276,6 +276,18 @@ def test_a_join_goes_on_by_calls_where_its_results_have_no_room(
     assert Outcome.COMPLETE in outcomes and Outcome.STOPPED in outcomes
 
 
+@pytest.mark.parametrize("body", ["{A} {B}", "{A} OPTIONAL { {B} }", "{A} {B} STREAM :b [RANGE 2s] { ?l :b ?x }"])
+def test_groups_of_a_join_come_in_the_same_order_where_its_results_have_no_room(
+    body: str, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    """They are grouped chunk by chunk: other chunks of the join would be another order within a tick."""
+    crowd = [(f"{EX}a", [(f"<{EX}s>", f"<{EX}a>", f'"{i % 3}"^^{INTEGER}')], BEGIN) for i in range(200)]
+    later = [(f"{EX}b", [(f"<{EX}s>", f"<{EX}b>", f'"{i % 3}"^^{INTEGER}')], BEGIN + i) for i in range(1, 30)]
+    text = _over(body, "?x (COUNT(DISTINCT ?y) AS ?n) (COUNT(*) AS ?m)") + " GROUP BY ?x"
+    assert_equal_in_both(text, [*crowd, *later], outcomes, in_mode)
+    assert Outcome.STOPPED in outcomes
+
+
 @pytest.mark.parametrize("name", ["join", "optional"])
 def test_a_join_that_grows_makes_room_within_a_program(
     name: str, outcomes: list[Outcome], in_mode: Callable[[str], None]

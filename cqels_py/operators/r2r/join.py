@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, SignColumn, TickColumn, first_rows, in_blocks
+from cqels_py.batches.delta import Delta, first_rows, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.joins import multiway as kernel
@@ -20,7 +20,7 @@ from cqels_py.kernels.structures import ring_index
 from cqels_py.kernels.windows.merge import merge_rows
 from cqels_py.state.join_state import OUT_ROWS, Blocks, JoinLayout, JoinPort, JoinState
 
-_FEWEST_OUT_ROWS, _OUT_ROWS_EACH = 64, 8
+_FEWEST_OUT_ROWS, _OUT_ROWS_EACH = 128, 8
 
 
 @dataclass(slots=True)
@@ -81,8 +81,24 @@ def _needed_leaves(state: JoinState, deltas: Sequence[Delta]) -> list[int]:
 
 
 def room_for(rows: int) -> int:
-    """Room for results in a step's first chunk; few rows mostly have few results."""
+    """Room for results in a step's first chunk; few rows mostly have few results. It is more than a step program has."""
     return min(OUT_ROWS, _FEWEST_OUT_ROWS + _OUT_ROWS_EACH * rows)
+
+
+class ResultChunk:
+    """A chunk that kernels fill with results. `made`: those that it begins with."""
+
+    def __init__(self, width: int, room: int, made: Delta | None = None) -> None:
+        self.tick, self.sign = np.empty(room, INT32), np.empty(room, INT8)
+        self.columns = np.empty((width, room), INT64)
+        self.begins_with = 0 if made is None else len(made)
+        if made is not None:
+            first = slice(self.begins_with)
+            self.tick[first], self.sign[first], self.columns[:, first] = made.tick, made.sign, made.columns
+
+    def rows(self, count: int) -> Delta:
+        """So many, the first ones."""
+        return first_rows(self.tick, self.sign, self.columns, count)
 
 
 def layout_of(
@@ -167,46 +183,48 @@ class MultiwayJoin:
     def _chunks(self, rows: LeafRows, blocks: Blocks | None) -> Iterator[Delta]:
         """Process rows, and deliver each full chunk of results. `blocks`: see `_step`."""
         self.state.cursor[: ring_index.PROBES] = 0
-        return self._rest(rows, blocks, room_for(len(rows.tick)))
+        return self._rest(rows, blocks, ResultChunk(self._width, room_for(len(rows.tick))))
 
     def resume(self, rows: LeafRows, made: Delta, blocks: Blocks | None) -> Iterator[Delta]:
-        """Go on with rows of which the first chunk of results has been made, until it was full. `blocks`: see `_step`."""
+        """Go on with rows of which the first results have been made, until there was no room. `blocks`: see `_step`.
+
+        The chunks are those of `process`: GROUP BY takes in chunk by chunk, which decides the order of its results within a tick.
+        """
         try:
-            yield made
-            yield from self._rest(rows, blocks, OUT_ROWS)
+            yield from self._rest(rows, blocks, ResultChunk(self._width, room_for(len(rows.tick)), made))
         finally:
             if blocks is not None:
                 self.state.give_back(blocks)
 
-    def _rest(self, rows: LeafRows, blocks: Blocks | None, room: int) -> Iterator[Delta]:
-        """Process rows from the cursor on. `room`: that of the next chunk."""
+    def _rest(self, rows: LeafRows, blocks: Blocks | None, chunk: ResultChunk) -> Iterator[Delta]:
+        """Process rows from the cursor on; the first results fill `chunk`."""
         state = self.state
-        cursor, status = state.cursor, ring_index.OUT_FULL
-        while status != ring_index.DONE:
-            columns = np.empty((self._width, room), INT64)
-            out_tick, out_sign = np.empty(room, INT32), np.empty(room, INT8)
-            room = OUT_ROWS
-            cursor[ring_index.OUT] = 0
+        cursor = state.cursor
+        while True:
+            cursor[ring_index.OUT] = chunk.begins_with
             while True:
-                status = self._step(rows, blocks, columns, out_tick, out_sign)
+                status = self._step(rows, blocks, chunk)
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
             made = cursor.item(ring_index.OUT)
             if made:
-                yield first_rows(out_tick, out_sign, columns, made)
+                yield chunk.rows(made)
+            if status == ring_index.DONE:
+                break
+            chunk = ResultChunk(self._width, OUT_ROWS)
         rows.release(state)
 
-    def _step(self, rows: LeafRows, blocks: Blocks | None, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
+    def _step(self, rows: LeafRows, blocks: Blocks | None, chunk: ResultChunk) -> int:
         """Take in rows until the chunk is full, or an array of the state is: returns the status. A star needs no `blocks`."""
         if blocks is None:
             return star_kernel.step(  # type: ignore[no-any-return]
-                rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self.asked.address, columns,
-                tick, sign, self.retract,
+                rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self.asked.address, chunk.columns,
+                chunk.tick, chunk.sign, self.retract,
             )  # fmt: skip
         return kernel.step(  # type: ignore[no-any-return]
             rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self.asked.address, self.all_known,
-            blocks.address, columns, tick, sign, self.retract,
+            blocks.address, chunk.columns, chunk.tick, chunk.sign, self.retract,
         )  # fmt: skip
 
     @property

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
-
-from cqels_py.batches.delta import Delta, SignColumn, TickColumn, first_rows, in_blocks
+from cqels_py.batches.delta import Delta, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.joins import semi_anti_join as kernel
-from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.structures import ring_index
-from cqels_py.operators.r2r.join import LeafRows, merged_rows, room_for
+from cqels_py.operators.r2r.join import LeafRows, ResultChunk, merged_rows, room_for
 from cqels_py.state.join_state import OUT_ROWS, JoinLayout, JoinPort, JoinState
 
 LEFT, RIGHT = 0, 1
@@ -52,34 +49,34 @@ class SemiAntiJoin:
         """The changes caused by one block."""
         rows = merged_rows(self.state, deltas)
         self.state.cursor[: ring_index.PROBES] = 0
-        return self._rest(rows, room_for(len(rows.tick)))
+        return self._rest(rows, ResultChunk(self._widths[LEFT], room_for(len(rows.tick))))
 
     def resume(self, rows: LeafRows, made: Delta) -> Iterator[Delta]:
-        """Go on with rows of which the kernel has made the first chunk of results, until it was full."""
-        yield made
-        yield from self._rest(rows, OUT_ROWS)
+        """Go on with rows of which the kernel has made the first results, until there was no room; see `MultiwayJoin.resume`."""
+        return self._rest(rows, ResultChunk(self._widths[LEFT], room_for(len(rows.tick)), made))
 
-    def _rest(self, rows: LeafRows, room: int) -> Iterator[Delta]:
-        """Take in rows from the cursor on. `room`: that of the next chunk."""
+    def _rest(self, rows: LeafRows, chunk: ResultChunk) -> Iterator[Delta]:
+        """Take in rows from the cursor on; the first results fill `chunk`."""
         state = self.state
-        cursor, status = state.cursor, ring_index.OUT_FULL
-        while status != ring_index.DONE:
-            columns = np.empty((self._widths[LEFT], room), INT64)
-            out_tick, out_sign = np.empty(room, INT32), np.empty(room, INT8)
-            room = OUT_ROWS
-            cursor[ring_index.OUT] = 0
+        cursor = state.cursor
+        while True:
+            cursor[ring_index.OUT] = chunk.begins_with
             while True:
-                status = self._step(rows, columns, out_tick, out_sign)
+                status = self._step(rows, chunk)
                 if status in (ring_index.DONE, ring_index.OUT_FULL):
                     break
                 state.grow(status)
             made = cursor.item(ring_index.OUT)
             if made:
-                yield first_rows(out_tick, out_sign, columns, made)
+                yield chunk.rows(made)
+            if status == ring_index.DONE:
+                break
+            chunk = ResultChunk(self._widths[LEFT], OUT_ROWS)
         rows.release(state)
 
-    def _step(self, rows: LeafRows, columns: Ids, tick: TickColumn, sign: SignColumn) -> int:
+    def _step(self, rows: LeafRows, chunk: ResultChunk) -> int:
         """Take in rows until the chunk is full, or an array of the state is: returns the status."""
+        columns, tick, sign = chunk.columns, chunk.tick, chunk.sign
         if self.counts_right:
             return kernel.step_counting_right(  # type: ignore[no-any-return]
                 rows.port, rows.slot, rows.tick, rows.sign, self.state.address, self.exists, columns, tick, sign
