@@ -14,7 +14,7 @@ import cqels_py as cqels
 from cqels_py.dataflow.step_program import Outcome
 from cqels_py.engine.compile import compile_query
 from cqels_py.errors import RunError
-from tests.dataflow.test_programs_in_engines import Session
+from tests.dataflow.test_programs_in_engines import goes_on_in_both, results_amid_calls
 from tests.dataflow.test_step_program import EX, INTEGER, MODES, SECOND, Pushed, assert_equal_in_both, of_both_streams
 from tests.oracle.naive import Element
 from tests.oracle.naive_algebra import TooManyPairs
@@ -64,29 +64,15 @@ def _registered(text: str) -> str:
     return text
 
 
-def _results_of(text: str, pushed: Sequence[Pushed], seed: int) -> list[Any]:
-    """All results, while time is moved, elements have no triples, or come in disorder, now and then."""
-    draw, found = random.Random(seed), list[Any]()
-    engine = cqels.Engine(lateness="1s" if seed % 5 == 0 else 0, report=lambda _: None)
-    query = engine.register(text, changelog="GROUP" in text or "COUNT" in text)
-    query.subscribe(lambda result: found.append((result.time, result.sign, dict(result.bindings))))
-    for stream, triples, time in pushed:
-        engine.push(stream, [] if draw.random() < 0.05 else triples, time=time)
-        if draw.random() < 0.04:
-            engine.advance(time + draw.choice((1, SECOND, 3 * SECOND)))
-        if draw.random() < 0.03:
-            engine.flush()
-    engine.finish()
-    return found
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_steps_equal_those_by_calls(seed: int, outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
     text, found = _registered(drawn(seed)), []
     pushed = pushed_for(text, 120, seed)
     for mode in MODES:
         in_mode(mode)
-        found.append(_results_of(text, pushed, seed))
+        found.append(
+            results_amid_calls(text, pushed, seed, late=seed % 5 == 0, changelog="GROUP" in text or "COUNT" in text)
+        )
     assert found[0] == found[1], text
     # Conditions that need texts are those of calls.
     assert outcomes.count(Outcome.COMPLETE) > (5 if "STR" in text else 20)
@@ -174,17 +160,6 @@ def _note(told: list[Any], number: int, result: cqels.Result) -> None:
 def test_an_engine_goes_on_from_its_checkpoint(
     seed: int, tmp_path: Path, outcomes: list[Outcome], in_mode: Callable[[str], None]
 ) -> None:
-    text, found = _registered(drawn(seed)), []
-    pushed = pushed_for(text, 180, seed)
-    for mode in MODES:
-        in_mode(mode)
-        session = Session(tmp_path / mode, text)
-        for first in range(0, len(pushed), 30):
-            session.push(pushed[first : first + 30])
-            session.end()
-            session.begin()
-        session.engine.finish()
-        found.append(session.found)
-        session.end()
-    assert found[0] == found[1] and found[0]
+    text = _registered(drawn(seed))
+    assert goes_on_in_both(text, pushed_for(text, 180, seed), tmp_path, in_mode)
     assert Outcome.COMPLETE in outcomes

@@ -20,6 +20,7 @@ from tests.dataflow.test_step_program import (
     FILTERED,
     GROUPED,
     INTEGER,
+    MODES,
     QUERIES,
     SECOND,
     Pushed,
@@ -62,6 +63,39 @@ class Session:
         """Elements, one by one."""
         for stream, triples, time in pushed:
             self.engine.push(stream, triples, time=time)
+
+
+def goes_on_in_both(text: str, pushed: Sequence[Pushed], folder: Path, in_mode: Callable[[str], None]) -> bool:
+    """Are the results, of which there are some, those of steps by calls, where processes go on after 30 elements each?"""
+    found = []
+    for mode in MODES:
+        in_mode(mode)
+        session = Session(folder / mode, text)
+        for first in range(0, len(pushed), 30):
+            session.push(pushed[first : first + 30])
+            session.end()
+            session.begin()
+        session.engine.finish()
+        found.append(session.found)
+        session.end()
+    return bool(found[0]) and found[0] == found[1]
+
+
+def results_amid_calls(
+    text: str, pushed: Sequence[Pushed], seed: int, *, late: bool, changelog: bool = False
+) -> list[Any]:
+    """All results, while time is moved and elements have no triples now and then, or, if `late`, wait for later ones."""
+    draw = random.Random(seed)
+    engine = cqels.Engine(lateness="1s" if late else 0, report=lambda _: None)
+    found = taken(engine.register(text, changelog=changelog))
+    for stream, triples, time in pushed:
+        engine.push(stream, [] if draw.random() < 0.05 else triples, time=time)
+        if draw.random() < 0.04:
+            engine.advance(time + draw.choice((1, SECOND, 3 * SECOND)))
+        if draw.random() < 0.03:
+            engine.flush()
+    engine.finish()
+    return found
 
 
 def taken(query: cqels.Query) -> list[Any]:

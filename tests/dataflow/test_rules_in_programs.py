@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import cqels_py as cqels
 from cqels_py.dataflow.step_program import Outcome
-from tests.dataflow.test_programs_in_engines import Session
+from tests.dataflow.test_programs_in_engines import goes_on_in_both, results_amid_calls
 from tests.dataflow.test_step_program import EX, INTEGER, MODES, SECOND, Pushed, assert_equal_in_both, of_both_streams
 from tests.rules.test_queries_against_oracle import compare
 
@@ -73,30 +71,15 @@ def test_drawn_rules_equal_the_oracles(seed: int, outcomes: list[Outcome], in_mo
 def test_steps_equal_those_by_calls(seed: int, outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
     text, found = drawn(seed), []
     pushed = pushed_for(text, 120, seed)
+    changelog = seed % 2 == 0 and "STREAM *" not in text and "ASK" not in text
     for mode in MODES:
         in_mode(mode)
-        found.append(_results_of(text, pushed, seed))
+        found.append(results_amid_calls(text, pushed, seed, late=seed % 5 == 0, changelog=changelog))
     assert found[0] == found[1], text
     if "RSTREAM" in text:
         assert not outcomes
     else:
         assert outcomes.count(Outcome.STOPPED if "ASK" in text else Outcome.COMPLETE) > 10
-
-
-def _results_of(text: str, pushed: Sequence[Pushed], seed: int) -> list[Any]:
-    """All results, while time is moved, elements have no triples, come in disorder or in batches, now and then."""
-    draw, found = random.Random(seed), list[Any]()
-    engine = cqels.Engine(lateness="1s" if seed % 5 == 0 else 0, report=lambda _: None)
-    query = engine.register(text, changelog=seed % 2 == 0 and "STREAM *" not in text and "ASK" not in text)
-    query.subscribe(lambda result: found.append((result.time, result.sign, dict(result.bindings))))
-    for stream, triples, time in pushed:
-        engine.push(stream, [] if draw.random() < 0.05 else triples, time=time)
-        if draw.random() < 0.04:
-            engine.advance(time + draw.choice((1, SECOND, 3 * SECOND)))
-        if draw.random() < 0.03:
-            engine.flush()
-    engine.finish()
-    return found
 
 
 def test_more_changes_than_there_is_room_for_are_made_by_calls(
@@ -118,17 +101,6 @@ def test_more_changes_than_there_is_room_for_are_made_by_calls(
 def test_an_engine_goes_on_from_its_checkpoint(
     seed: int, tmp_path: Path, outcomes: list[Outcome], in_mode: Callable[[str], None]
 ) -> None:
-    text, found = drawn(11 * seed + seed), []
-    pushed = pushed_for(text, 180, seed)
-    for mode in MODES:
-        in_mode(mode)
-        session = Session(tmp_path / mode, text)
-        for first in range(0, len(pushed), 30):
-            session.push(pushed[first : first + 30])
-            session.end()
-            session.begin()
-        session.engine.finish()
-        found.append(session.found)
-        session.end()
-    assert found[0] == found[1] and found[0]
+    text = drawn(11 * seed + seed)
+    assert goes_on_in_both(text, pushed_for(text, 180, seed), tmp_path, in_mode)
     assert Outcome.COMPLETE in outcomes

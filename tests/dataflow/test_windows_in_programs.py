@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-import cqels_py as cqels
 from cqels_py.dataflow.step_program import Outcome
-from tests.dataflow.test_step_program import EX, MODES, SECOND, Pushed, elements_of, of_both_streams
+from tests.dataflow.test_programs_in_engines import results_amid_calls
+from tests.dataflow.test_step_program import EX, MODES, SECOND, elements_of, of_both_streams
 from tests.support.harness import assert_engine_right
 
 WINDOWS = (
@@ -49,21 +48,6 @@ def test_steps_equal_those_by_calls(first: int, outcomes: list[Outcome], in_mode
         found, pushed = [], of_both_streams(60, seed, seed % 2 * 4 * SECOND)
         for mode in MODES:
             in_mode(mode)
-            found.append(_results_of(drawn(seed), pushed, seed))
+            found.append(results_amid_calls(drawn(seed), pushed, seed, late=seed % 3 == 0))
         assert found[0] == found[1], drawn(seed)
     assert outcomes.count(Outcome.COMPLETE) > 50
-
-
-def _results_of(text: str, pushed: Sequence[Pushed], seed: int) -> list[Any]:
-    """All results, while time is moved, elements have no triples, or come in disorder, now and then."""
-    draw, found = random.Random(seed), list[Any]()
-    engine = cqels.Engine(lateness="1s" if seed % 3 == 0 else 0, report=lambda _: None)
-    engine.register(text).subscribe(lambda result: found.append((result.time, result.sign, dict(result.bindings))))
-    for stream, triples, time in pushed:
-        engine.push(stream, [] if draw.random() < 0.05 else triples, time=time)
-        if draw.random() < 0.04:
-            engine.advance(time + draw.choice((1, SECOND, 3 * SECOND)))
-        if draw.random() < 0.03:
-            engine.flush()
-    engine.finish()
-    return found
