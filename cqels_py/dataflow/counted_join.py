@@ -203,10 +203,12 @@ class CountedJoinScan(SharedSource):
 
     @property
     def _open(self) -> list[OpenInstant]:
+        """As saved states name it."""
         return self.waiting
 
     @property
     def _state(self) -> CountedState:
+        """As saved states name it."""
         return self.state
 
     @property

@@ -70,6 +70,7 @@ class EventRowsScan(SharedSource):
 
     @property
     def _open(self) -> OpenInstant:
+        """As saved states name it."""
         return self.waiting
 
     def _advance(self, routed: RoutedBatch) -> Delta:
