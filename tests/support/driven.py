@@ -35,17 +35,13 @@ class Received:
         self.rows += zip(batch.time.tolist(), batch.sign.tolist(), terms, strict=True)
 
 
-def put_on_top(dataflow: Dataflow, operator: Operator, *, below: bool = False) -> None:
-    """Have an operator read the root of a dataflow (with `below` the inputs of the first node that has several), and its results be
-    the dataflow's."""
-    inputs: Sequence[Any] = [unwrap(dataflow.root)]
-    while below and len(inputs) == 1:
-        inputs = inputs[0].inputs
-    dataflow.root = OperatorNode(dataflow.plan.root, operator, inputs, (), dataflow.shared_scans)
+def put_on_top(dataflow: Dataflow, operator: Operator) -> None:
+    """Have an operator read the root of a dataflow, and its results be the dataflow's."""
+    root: Any = unwrap(dataflow.root)
+    dataflow.root = OperatorNode(dataflow.plan.root, operator, [root], (), dataflow.shared_scans)
     dataflow.root.acquire()
-    for each in inputs:
-        # The dataflow itself does not read it any more, or never has.
-        each.readers = 1
+    # The dataflow itself does not read it any more.
+    root.readers = 1
 
 
 def push(runner: LocalRunner, dictionary: Dictionary, arrivals: Sequence[Arrival], batch: int | None = None) -> None:
