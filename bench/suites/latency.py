@@ -39,11 +39,15 @@ _WINDOWS = """STREAM :a [RANGE 10s] { ?k :a ?x }
         STREAM :c [RANGE 10s] { ?k :c ?z }"""
 _OF_A, _OF_B = "STREAM :a [RANGE 1s] { ?k :a ?x }", "STREAM :b [RANGE 1s] { ?k :b ?y }"
 _EVENT_A, _EVENT_B = "EVENT ON :a { ?k :a ?x }", "EVENT ON :b { ?k :b ?y }"
+_RULE = "RULES ON :a { RULE { ?k a :High } FOR [0s, 1s) WHERE { ?k :a ?x FILTER(?x > 50) } }"
+_COUNTED = "EVENT ON :a AT ?i { ?k :a ?x FILTER(?x > 50) } EVENT ON :b AT ?j { ?l :b ?y }"
 _QUERIES = {
     "pattern with a filter": "SELECT ?k ?x WHERE { STREAM :a [RANGE 10s] { ?k :a ?x } FILTER(?x > 50) }",
     "join of 2 windows": f"SELECT ?k ?x ?y WHERE {{ {_OF_A} {_OF_B} }}",
     "OPTIONAL": f"SELECT ?k ?x ?y WHERE {{ {_OF_A} OPTIONAL {{ {_OF_B} }} }}",
     "MATCH of A then B": f"SELECT ?k ?x ?y WHERE {{ MATCH WITHIN 1s {{ {_EVENT_A} SEQ {_EVENT_B} }} }}",
+    "STATE of a rule": f"{_RULE} SELECT ?k WHERE {{ STATE {{ ?k a :High }} }}",
+    "join of 2 EVENTs, counted": f"SELECT (COUNT(*) AS ?n) WHERE {{ {_COUNTED} FILTER(?i < ?j) }}",
     "join of 3 windows, AVG": f"SELECT ?k (AVG(?x) AS ?mean) WHERE {{ {_WINDOWS} }} GROUP BY ?k",
     "join of 3 windows, AVG of its results": f"SELECT ?z (AVG(?x + ?y) AS ?mean) WHERE {{ {_WINDOWS} }} GROUP BY ?z",
 }
