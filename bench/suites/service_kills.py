@@ -105,19 +105,26 @@ class Load:
         return f'<{EX}{name}> <{EX}n> "{name}" .\n<{EX}{name}> <{EX}g> "{number % 7}" .\n'
 
     def _post(self, body: str, key: str) -> None:
-        headers = {"Content-Type": "application/n-triples", "Idempotency-Key": key}
-        while not self.given_up.is_set():
-            try:
-                answer = self._client.post("/streams/s", content=body, headers=headers)
-            except httpx.HTTPError:
-                time.sleep(_BETWEEN)
-                continue
-            if answer.status_code == 200:
-                self.acknowledged += answer.json()["elements"]
-                return
-            if answer.status_code not in (429, 503):
-                raise AssertionError(f"{answer.status_code}: {answer.text}")
+        self.acknowledged += post_until_answered(
+            self._client, body.encode(), "application/n-triples", key, self.given_up
+        )
+
+
+def post_until_answered(client: httpx.Client, body: bytes, kind: str, key: str, given_up: threading.Event) -> int:
+    """Send a body of stream s, with its key, until a server has taken it in; the number of its elements, 0 if it is given up."""
+    headers = {"Content-Type": kind, "Idempotency-Key": key}
+    while not given_up.is_set():
+        try:
+            answer = client.post("/streams/s", content=body, headers=headers)
+        except httpx.HTTPError:
             time.sleep(_BETWEEN)
+            continue
+        if answer.status_code == 200:
+            return int(answer.json()["elements"])
+        if answer.status_code not in (429, 503):
+            raise AssertionError(f"{answer.status_code}: {answer.text}")
+        time.sleep(_BETWEEN)
+    return 0
 
 
 def start(data: Path, port: int) -> subprocess.Popen[bytes]:
