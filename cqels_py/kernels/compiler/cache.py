@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any, cast
@@ -53,7 +54,8 @@ class KernelCache(FunctionCache):
     def __init__(self, function: Any, stamp: str) -> None:
         super().__init__(function)
         self._module = function.__code__.co_filename
-        folders, shipment = folders_of(self._module), shipped.usable()
+        self._stamp = stamp
+        folders, shipment = folders_of(self._module, stamp), shipped.usable()
         beside = None if shipment is None else (shipped.folder_of(Path(self._module)), shipment.machine)
         self._cache_path = str(folders[0])
         self._files = KernelFiles(folders, self._impl.filename_base, stamp, beside)
@@ -67,7 +69,7 @@ class KernelCache(FunctionCache):
         """Copy a kernel from a cache, the folder `compiled`, where it was compiled for other machines, to a folder for them.
         The answer is False if it is not there."""
         signature, _, code = self._index_key(types, target.codegen())
-        (place,) = folders_of(self._module, compiled)
+        (place,) = folders_of(self._module, self._stamp, compiled)
         into = shipped.folder_of(Path(self._module), folder)
         return self._files.copy((signature, shipment.machine, code), place, into)
 
@@ -77,11 +79,16 @@ class KernelCache(FunctionCache):
         return self._files.can_be_written
 
 
-def folders_of(module: str, given: str | None = None) -> list[Path]:
+def folders_of(module: str, stamp: str, given: str | None = None) -> list[Path]:
     """The folders for the kernels of a module: that of `given`, or of the folder that the environment names; else the
-    module's __pycache__ and the user's cache folder."""
+    module's __pycache__ and the user's cache folder.
+
+    Apart from the module they have the name of its source, wherever it lies: an environment that Spark unpacks is in another folder
+    each time, and several versions of the package keep their kernels side by side.
+    """
     given = given or os.environ.get(FOLDER) or numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    apart = _Names.get_suitable_cache_subpath(module)
+    source = hashlib.blake2b(stamp.encode(), digest_size=16).hexdigest()
+    apart = f"{Path(module).stem}_{source}"
     if given:
         return [Path(given, apart)]
     users = AppDirs(appname="numba", appauthor=False).user_cache_dir
