@@ -5,7 +5,8 @@
 from the repository's root, with `pip install -e .[bench,spark]`. A standalone cluster of two workers on this machine runs the mean
 of each of 50 sensors over the last minute, with all changes, over so many minutes of readings (default 60, 20 a second), ten
 seconds in each micro-batch. Every S seconds on average (default 20) an executor, or the driver, is killed; a driver that has ended
-is started again. In the end the results are compared with those of the local runner: if any differ, the exit status is 1.
+is started again. If one ends by itself, what it has written is kept beside the figures. In the end the results are compared with
+those of the local runner: if any differ, the exit status is 1.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -100,8 +103,13 @@ def counted(batches: Any) -> Rows:
     return Counter(tuple(row[name] for name in names) for batch in batches for row in batch.to_pylist())
 
 
-def run(cluster: Cluster, folder: Path, every: float, draw: random.Random, tell: Callable[[str], None]) -> Kills:
-    """Start drivers until one comes to the end, and kill one of the processes every so many seconds on average."""
+def run(
+    cluster: Cluster, folder: Path, every: float, draw: random.Random, tell: Callable[[str], None], logs: Path
+) -> Kills:
+    """Start drivers until one comes to the end, and kill one of the processes every so many seconds on average.
+
+    `logs`: a folder that gets the output of each driver that ends by itself before.
+    """
     kills = Kills()
     while kills.starts < _MOST_STARTS:
         kills.starts += 1
@@ -116,10 +124,26 @@ def run(cluster: Cluster, folder: Path, every: float, draw: random.Random, tell:
                 os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()
         if kills.drivers == killed:
-            kills.ended.append(reason(log.read_bytes()[told:].decode(errors="replace")))
-            tell(f"a driver has ended by itself: {kills.ended[-1]}")
+            written = log.read_bytes()[told:]
+            kept = keep_log(logs, written)
+            kills.ended.append(reason(written.decode(errors="replace")))
+            tell(f"a driver has ended by itself: {kills.ended[-1]}; all that it has written is in {kept}")
         tell(f"{_done(folder / 'out')} micro-batches, {kills.executors + kills.drivers} kills")
     raise RuntimeError(f"{_MOST_STARTS} drivers have not come to the end: see {folder / 'driver.log'}")
+
+
+def keep_log(logs: Path, written: bytes) -> Path:
+    """A new file in a folder, with the output of a driver.
+
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     [keep_log(Path(name) / "logs", text).read_bytes() for text in (b"too late", b"no space")]
+    [b'too late', b'no space']
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    file, name = tempfile.mkstemp(prefix=f"spark_kills-{datetime.now(UTC):%Y%m%dT%H%M%S}-", suffix=".log", dir=logs)
+    with os.fdopen(file, "wb") as out:
+        out.write(written)
+    return Path(name)
 
 
 def reason(log: str) -> str:
@@ -160,8 +184,8 @@ def _done(out: Path) -> int:
     return len(list(out.glob("*.parquet")))
 
 
-def soak(minutes: float, every: float, seed: int, tell: Callable[[str], None]) -> Soaked:
-    """The whole run."""
+def soak(minutes: float, every: float, seed: int, tell: Callable[[str], None], logs: Path) -> Soaked:
+    """The whole run. `logs`: as for `run`."""
     use_java()
     batches = max(2, round(minutes * 60 / SECONDS))
     with tempfile.TemporaryDirectory(prefix="cqels-kills-") as name:
@@ -170,7 +194,7 @@ def soak(minutes: float, every: float, seed: int, tell: Callable[[str], None]) -
         (folder / "query.rq").write_text(SMOOTHED)
         started = time.perf_counter()
         with standalone_cluster(folder) as cluster:
-            kills = run(cluster, folder, every, random.Random(seed), tell)
+            kills = run(cluster, folder, every, random.Random(seed), tell, logs)
         seconds = time.perf_counter() - started
         found, wanted = found_in(folder / "out"), expected(tables)
         differing = ((found - wanted) + (wanted - found)).total()
@@ -185,7 +209,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of readings and kills (default 1)")
     given = parser.parse_args(arguments)
     console = Console(stderr=True)
-    soaked = soak(4 if given.quick else given.minutes, given.every, given.seed, console.print)
+    minutes = 4 if given.quick else given.minutes
+    soaked = soak(minutes, given.every, given.seed, partial(console.print, markup=False), folder_of(given))
     outcome = taken_now(
         "spark_kills",
         (__doc__ or "").partition("\n")[0],

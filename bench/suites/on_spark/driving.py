@@ -39,7 +39,7 @@ def start(master: str, folder: Path, partitions: int) -> subprocess.Popen[bytes]
 def main(master: str, folder: Path, partitions: int) -> None:
     """Start the query, or continue it."""
     spark = session(master, {**SETTINGS, "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", "")})
-    spark.sparkContext.setLogLevel("OFF")
+    spark.sparkContext.setLogLevel("WARN")
     frame = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     query = (folder / "query.rq").read_text()
     answers = continuous({STREAM: frame}, query, state=folder / "state", partitions=partitions, changelog=True)

@@ -23,7 +23,9 @@ def mixed(folder: Path, **variables: str) -> tuple[int, bool, str]:
         "from cqels_py.kernels.structures.hashing import mix; print(mix(7)); print(sum(mix.stats.cache_hits.values()))"
     )
     environment = os.environ | {FOLDER: str(folder)} | variables
-    finished = subprocess.run([sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=True)
+    finished = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     result, hits = map(int, finished.stdout.split())
     return result, hits > 0, finished.stderr
 
