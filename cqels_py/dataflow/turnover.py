@@ -17,6 +17,7 @@ from cqels_py.operators.r2r.aggregate import GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
+from cqels_py.operators.r2r.semi_anti_join import LEFT, SemiAntiJoin
 from cqels_py.plan import nodes as plan
 
 
@@ -70,8 +71,11 @@ def is_decided(source: DeltaSource) -> bool:
             # Groups are told in the order in which they change, and aggregates of terms follow the order of terms.
             return True
         case OperatorNode(operator=MultiwayJoin(layout=layout)):
-            # Others choose their ways, and mappings that leave in any order leave their places to others.
-            return bool(layout.star) and all(port.expires_fifo for port in layout.ports)
+            # The mappings of a key are in their order of arrival; those that leave in any order leave their places to others.
+            return all(port.expires_fifo for port in layout.ports)
+        case OperatorNode(operator=SemiAntiJoin(layout=layout)):
+            # Mappings of the right input are only counted.
+            return layout.ports[LEFT].expires_fifo
         case OperatorNode(operator=Filter() | Extend() | Project() | UnionAll() | DistinctRows()):
             return True
         case _:

@@ -71,8 +71,8 @@ that usually ends there costs no more than one that ends sooner. More partners a
 there is always room for one after them."""
 # Phases of a row.
 NEW, JOINING, ENTERING = range(3)
-# Levels of a large product, outermost first: the port, where its partners begin and how many there are, and how many
-# results each has.
+# Levels of a product that is written by itself, outermost first: the port, where its partners begin and how many there are, and
+# how many results each has.
 L_PORT, L_FIRST, L_COUNT, L_EACH = range(4)
 LEVEL_FIELDS = 4
 _LOCATED = np.uint64(LOCATED_ROWS)
@@ -243,14 +243,15 @@ def _lay_out_of_two(p, record, done, ports, products):
 
 @jit_inline
 def _lay_levels(record, n, records, levels):
-    """The levels of a large product, the shortest outermost, so that the copied runs are long."""
-    first = records[record + PRODUCT_END]
+    """The levels of a product that is written by itself. Of a large one the shortest is outermost, so that the copied runs are long;
+    a small one has the order of `_lay_out`, so that the order of results depends only on how many there are."""
+    first, is_large = records[record + PRODUCT_END], records[record + PRODUCT_RESULTS] > FEW
     for q in range(n):
         first -= records[record + PRODUCT_COUNTS + q]
     for q in range(n):
         count = records[record + PRODUCT_COUNTS + q]
         to = q * LEVEL_FIELDS
-        while to > 0 and levels[to - LEVEL_FIELDS + L_COUNT] > count:
+        while is_large and to > 0 and levels[to - LEVEL_FIELDS + L_COUNT] > count:
             for field in range(L_COUNT + 1):
                 levels[to + field] = levels[to - LEVEL_FIELDS + field]
             to -= LEVEL_FIELDS
