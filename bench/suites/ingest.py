@@ -53,6 +53,7 @@ from bench.suites.outcome import add_rounds, folder_of, parser_of, taken_now
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.engine import Engine
 from cqels_py.sources.files import open_source
+from cqels_py.sources.protocol import Opening
 from cqels_py.suites.running import null_sink
 
 OBSERVATIONS, QUICK_OBSERVATIONS = 400_000, 2_000
@@ -134,7 +135,7 @@ def _text(text: str) -> pa.Scalar:
 
 def read(path: Path, triples: int) -> None:
     """To batches of elements, with an empty dictionary."""
-    batches = open_source(str(path), dictionary=Dictionary(), stream=0, time_predicate=AT)
+    batches = open_source(str(path), Opening(stream="", number=0, dictionary=Dictionary(), time_predicate=AT))
     assert sum(len(batch.subject) for batch in batches) == triples
 
 

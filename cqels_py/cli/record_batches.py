@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +12,6 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.formats.tabular import elements_from_arrow
 from cqels_py.sources.batches import BatchSource
 from cqels_py.sources.protocol import Opening, Source
-
-if TYPE_CHECKING:
-    from cqels_py.dictionary import Dictionary
 
 
 class RecordBatches:
@@ -27,16 +23,17 @@ class RecordBatches:
 
     def open(self, opening: Opening) -> Source:
         """The source of the stream."""
-        return BatchSource(element_batches(self.batches, opening.dictionary, opening.number, self._at_once))
+        return BatchSource(_element_batches(self.batches, opening, self._at_once))
 
 
-def element_batches(
-    batches: Iterable[pa.RecordBatch], dictionary: Dictionary, stream: int, at_once: int | None
+def _element_batches(
+    batches: Iterable[pa.RecordBatch], opening: Opening, at_once: int | None
 ) -> Iterator[ElementBatch]:
-    """Elements of the stream with number `stream`, at most `at_once` in a batch."""
+    """Elements of the stream, at most `at_once` in a batch."""
+    reading = opening.reading("row", per_element=True)
     for batch in batches:
         for piece in [batch] if at_once is None else pieces(batch, at_once):
-            yield from elements_from_arrow(pa.Table.from_batches([piece]), dictionary=dictionary, stream=stream)
+            yield from elements_from_arrow(pa.Table.from_batches([piece]), opening.dictionary, reading)
 
 
 def pieces(batch: pa.RecordBatch, at_once: int) -> Iterator[pa.RecordBatch]:

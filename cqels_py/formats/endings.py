@@ -50,20 +50,16 @@ def compression_of(location: str) -> str | None:
     return COMPRESSIONS.get(Path(location).suffix.lower())
 
 
-def format_of(location: str, known: tuple[str, ...], asked: str | None = None) -> str:
-    """The format of a file: `asked`, or by its suffix ("readings.nq.gz" is "nq"). UsageError lists the formats in `known`."""
-    if asked is not None:
-        found: str | None = asked.lstrip(".")
-        shown = f"format {asked!r}"
-    else:
-        path = Path(location)
-        inner = path.with_suffix("") if compression_of(location) else path
-        found = ENDINGS.get(inner.suffix.lower())
-        shown = f"the ending {inner.suffix!r} of {location}" if inner.suffix else f"{location}, which has no ending,"
+def format_of(location: str, known: tuple[str, ...]) -> str:
+    """The format of a file by its suffix ("readings.nq.gz" is "nq"). UsageError lists the formats in `known`."""
+    path = Path(location)
+    inner = path.with_suffix("") if compression_of(location) else path
+    found = ENDINGS.get(inner.suffix.lower())
     if found not in known:
+        shown = f"the ending {inner.suffix!r} of {location}" if inner.suffix else f"{location}, which has no ending,"
         endings = [ending for ending, name in ENDINGS.items() if name in known]
         message = f"{shown} is not supported here; supported are {', '.join(endings)}, each also with {' or '.join(COMPRESSIONS)}"
-        raise UsageError(message + ("" if asked is not None else _instead(inner, endings)))
+        raise UsageError(message + _instead(inner, endings))
     return found
 
 

@@ -31,7 +31,6 @@ from cqels_py.formats.ntriples import ELEMENT_BITS, SPLIT, Reading
 from cqels_py.formats.statements import statements
 from cqels_py.formats.times import EXPECTED, FAR, NO_TIME, is_integer, questionable, times_of_ids, times_of_texts
 from cqels_py.formats.triples import is_node
-from cqels_py.kernels.text.tokenizer import BY_GRAPH
 from cqels_py.kernels.values.positions import misplaced
 from cqels_py.terms.layout import TAG_BLANK, TAG_IRI, TAG_OVERFLOW, TAG_SHIFT
 
@@ -72,43 +71,25 @@ _LINE_END_WITHIN = "there is a carriage return within this line; lines end with 
 def elements_from_arrow(
     table: Any,
     dictionary: Dictionary,
-    stream: int,
-    time_predicate: str | None = None,
+    reading: Reading,
     malformed: Malformed | None = None,
-    scope: int | None = None,
-    where: str = "row",
-    per_element: bool = True,
-    graphs: bool = False,
+    *,
     numbers: npt.NDArray[np.int64] | None = None,
     look: Callable[[npt.NDArray[np.int64]], None] | None = None,
-    on_questionable_time: Callable[[int], object] | None = None,
 ) -> Iterator[ElementBatch]:
     """The elements of an Arrow table, a RecordBatchReader, or anything that exports Arrow's C stream (Polars, DuckDB,
     pandas).
 
-    `time` may also be a timestamp or a date; times of 2**62 microseconds or more from the epoch are malformed. `scope`:
-    the scope of blank nodes if they are not `per_element`; otherwise the first of the elements' scopes, if other
-    readers must not use the same; without it, the dictionary assigns one. `graphs`: whether the names of elements'
-    graphs are needed. DataError names the row (from 1, or by `numbers`) of malformed input after `where`, unless
-    `malformed` handles it. `look` gets the times of the rows, part by part, before these are read; an exception from it
-    ends the reading. `on_questionable_time`: see `Reading`.
+    `time` may also be a timestamp or a date; times of 2**62 microseconds or more from the epoch are malformed. DataError names the
+    row (from 1, or by `numbers`) of malformed input after the reading's `source`, unless `malformed` handles it. `look` gets the
+    times of the rows, part by part, before these are read; an exception from it ends the reading.
     """
-    predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
-    reading = Reading(
-        BY_GRAPH,
-        stream,
-        predicate,
-        where,
-        per_element=per_element,
-        graphs=graphs,
-        on_questionable_time=on_questionable_time,
-    )
     is_table = isinstance(table, pa.Table)
     source = table if is_table else exported(table)
     _check_columns(source.schema.names, reading, None)
     batches = source.to_batches() if is_table else _read(source)
     pieces = _pieces(batches) if look is None else _looked_at(_pieces(batches), look)
-    return _RowReader(dictionary, reading, malformed or _stop, scope, numbers=numbers).read(_numbered(pieces))
+    return _RowReader(dictionary, reading, malformed or _stop, numbers=numbers).read(_numbered(pieces))
 
 
 def parquet_elements(
@@ -430,7 +411,6 @@ class _RowReader:
         dictionary: Dictionary,
         reading: Reading,
         malformed: Malformed,
-        scope: int | None = None,
         *,
         quotes_doubled: bool = False,
         numbers: npt.NDArray[np.int64] | None = None,
@@ -441,8 +421,7 @@ class _RowReader:
         self._dictionary = dictionary
         self._malformed = malformed
         self._quotes_doubled = quotes_doubled
-        given = reading.scope if scope is None else scope
-        self._scope = dictionary.next_document() << ELEMENT_BITS if given is None else given
+        self._scope = dictionary.next_document() << ELEMENT_BITS if reading.scope is None else reading.scope
         self._time_id = dictionary.encode_one(reading.time_predicate) if reading.time_predicate else 0
         self._number = 0
         self._last: tuple[int, str] | None = None

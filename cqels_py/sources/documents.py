@@ -18,10 +18,8 @@ from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.joined_documents import Joined, JoinedDocuments
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import line_blocks
-from cqels_py.formats.ntriples import Reading
-from cqels_py.formats.scopes import ELEMENT
 from cqels_py.kernels.compiler.prepare import prepare
-from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
+from cqels_py.kernels.text.tokenizer import BY_SUBJECT
 from cqels_py.mappings.mapping import TIME, Mapping
 from cqels_py.sources.files import elements_of_document, handling
 from cqels_py.sources.live import MessageColumns
@@ -94,9 +92,10 @@ def joined_elements(
     if format not in ("nq", "nt") or opening.map is not None:
         return None
     prepare(calls_to_read(format))
-    by = BY_GRAPH if format == "nq" else BY_SUBJECT
     malformed = handling(opening.on_error, opening.report)
-    reading = _reading(opening, source, arrival, by)
+    reading = opening.reading(source, arrival=arrival)
+    if format == "nt":
+        reading = replace(reading, form=BY_SUBJECT, graphs=False)
     reader = JoinedDocuments(opening.dictionary, reading, malformed)
     return reader.read_documents(line_blocks((body,), source, malformed) for body in bodies)
 
@@ -107,24 +106,11 @@ def _of_text(body: bytes, format: str, opening: Opening, source: str, arrival: i
         format,
         iter([body]),
         opening.dictionary,
-        _reading(opening, source, arrival),
+        opening.reading(source, arrival=arrival),
         handling(opening.on_error, opening.report),
         opening.contexts,
     )
     return concatenate_elements(list(batches))
-
-
-def _reading(opening: Opening, source: str, arrival: int, by: int = BY_GRAPH) -> Reading:
-    return Reading(
-        by,
-        opening.number,
-        None if opening.time_predicate is None else f"<{opening.time_predicate.strip('<>')}>",
-        source,
-        per_element=opening.blank_nodes == ELEMENT,
-        graphs=opening.graphs and by == BY_GRAPH,
-        on_questionable_time=opening.on_questionable_time,
-        arrival=arrival,
-    )
 
 
 def _json(bodies: Sequence[bytes], format: str, opening: Opening, source: str, arrival: int) -> Joined:
@@ -208,4 +194,4 @@ def _arrow(body: bytes, opening: Opening, arrival: int) -> Iterator[ElementBatch
         return
     if _lacks_time(table.column_names, opening):
         table = table.append_column("time", pa.array([arrival] * len(table), pa.int64()))
-    yield from table_elements(table, replace(opening), opening.dictionary.next_document() << 40)
+    yield from table_elements(table, opening, opening.dictionary.next_document() << 40)

@@ -20,13 +20,11 @@ from cqels_py.formats.compression import CHUNK_BYTES, local_path, read_chunks
 from cqels_py.formats.contexts import NO_CONTEXTS, Contexts
 from cqels_py.formats.encodings import kind_of_json
 from cqels_py.formats.endings import STREAMS, compression_of, format_of
-from cqels_py.formats.input_wait import InputWait
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed, line_blocks
 from cqels_py.formats.marks import Marks
 from cqels_py.formats.ndjson import json_elements
 from cqels_py.formats.ntriples import ElementReader, Reading
-from cqels_py.formats.scopes import ELEMENT, SOURCE
 from cqels_py.formats.turtle import nquads_blocks
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
@@ -39,60 +37,27 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
 def open_source(
-    location: str,
-    *,
-    dictionary: Dictionary,
-    stream: int,
-    time_predicate: str | None = None,
-    on_error: str = "stop",
-    chunk_bytes: int = CHUNK_BYTES,
-    report: Callable[[DataError], None] | None = None,
-    format: str | None = None,
-    blank_nodes: str = SOURCE,
-    graphs: bool = False,
-    on_questionable_time: Callable[[int], object] | None = None,
-    contexts: Contexts = NO_CONTEXTS,
-    wait: InputWait | None = None,
-    on_split: Callable[[DataError], None] | None = None,
-    scope: int | None = None,
+    location: str, opening: Opening, *, scope: int | None = None, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[ElementBatch]:
     """The elements of a source, in batches as they become available.
 
-    `location`: a path (also compressed: .gz, .zst) or "-" for standard input, which is N-Quads unless `format` (an ending without
-    the point) says otherwise. `time_predicate`: an IRI. `on_error`: "stop" raises DataError at malformed input, after the elements
-    before it; "skip" gives it to `report` and continues. UsageError for a file that is not there or whose format is not known. An
-    element that lost a malformed line keeps its other triples. `blank_nodes`: the scope of their labels. `graphs`: the names of
-    elements' graphs are asked for. `contexts`: those that JSON-LD may name by IRI. `on_questionable_time`, `on_split`, `scope`: see
-    `Reading`. `wait`: where standard input or a pipe whose elements are lines has nothing when this ends, batches are empty, and an
-    element that has begun is complete.
+    `location`: a path (also compressed: .gz, .zst) or "-" for standard input, which is N-Quads. `scope`: that of its blank nodes, or
+    the first of those of its elements; None: a new one. UsageError for a file that is not there or whose format is not known;
+    DataError for malformed input, after the elements before it, unless the opening takes it. An element that lost a malformed line
+    keeps its other triples. Where standard input or a pipe whose elements are lines has nothing when the opening's `wait` ends,
+    batches are empty, and an element that has begun is complete.
     """
-    if on_error not in ("stop", "skip"):
-        raise UsageError(f"on_error is 'stop' or 'skip', not {on_error!r}")
-    if location == STANDARD_INPUT:
-        source, format = "<stdin>", format or "nq"
-    else:
-        source = location
+    if opening.on_error not in ("stop", "skip"):
+        raise UsageError(f"on_error is 'stop' or 'skip', not {opening.on_error!r}")
+    from_stdin = location == STANDARD_INPUT
+    if not from_stdin:
         local_path(location)
-    form = format_of(location, STREAMS, format)
+    form = "nq" if from_stdin else format_of(location, STREAMS)
     prepare(calls_to_read(form))
-    malformed = handling(on_error, report)
-    if location == STANDARD_INPUT and form == "nq":
+    malformed = handling(opening.on_error, opening.report)
+    if from_stdin:
         malformed = _naming_the_form(malformed)
-    predicate = None if time_predicate is None else f"<{time_predicate.strip('<>')}>"
-    reading = Reading(
-        BY_GRAPH,
-        stream,
-        predicate,
-        source,
-        per_element=blank_nodes == ELEMENT,
-        graphs=graphs,
-        on_questionable_time=on_questionable_time,
-        wait=wait,
-        on_split=on_split,
-        scope=scope,
-    )
-    if form not in _MAY_PAUSE:
-        wait = None
+    dictionary, reading = opening.dictionary, opening.reading("<stdin>" if from_stdin else location, scope=scope)
     if form == "parquet":
         from cqels_py.formats.tabular import parquet_elements
 
@@ -101,11 +66,11 @@ def open_source(
         from cqels_py.formats.tabular import ipc_elements
 
         return ipc_elements(str(local_path(location)), dictionary, reading, malformed)
-    from_stdin = location == STANDARD_INPUT
+    wait = opening.wait if form in _MAY_PAUSE else None
     chunks = standard_input_chunks(chunk_bytes, wait) if from_stdin else read_chunks(location, chunk_bytes, wait)
     if form == "json":
-        return _json(chunks, dictionary, reading, malformed, contexts)
-    return elements_of_document(form, chunks, dictionary, reading, malformed, contexts)
+        return _json(chunks, dictionary, reading, malformed, opening.contexts)
+    return elements_of_document(form, chunks, dictionary, reading, malformed, opening.contexts)
 
 
 def elements_of_document(
@@ -132,19 +97,7 @@ def elements_of_chunks(
     The opening's `wait` says when an element that has begun is complete. `source`: for messages. `marks`: of N-Quads.
     """
     prepare(calls_to_read(form))
-    predicate = None if opening.time_predicate is None else f"<{opening.time_predicate.strip('<>')}>"
-    reading = Reading(
-        BY_GRAPH,
-        opening.number,
-        predicate,
-        source,
-        per_element=opening.blank_nodes == ELEMENT,
-        graphs=opening.graphs,
-        on_questionable_time=opening.on_questionable_time,
-        wait=opening.wait,
-        on_split=opening.on_split,
-        marks=marks,
-    )
+    reading = replace(opening.reading(source), marks=marks)
     malformed = handling(opening.on_error, opening.report)
     return _elements(form, chunks, opening.dictionary, reading, malformed, opening.contexts)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +18,6 @@ from cqels_py.formats.ndjson import json_elements
 from cqels_py.formats.ntriples import Reading
 from cqels_py.formats.tabular import batches_of, ipc_batches, parquet_batches
 from cqels_py.kernels.compiler.prepare import prepare
-from cqels_py.kernels.text.tokenizer import BY_GRAPH
 from cqels_py.mappings.context import MessageContext
 from cqels_py.mappings.elements import MappedElements
 from cqels_py.mappings.frame_map import FrameMap
@@ -69,7 +67,7 @@ def mapped_chunks(
     """
     _check(opening, form)
     prepare(calls_to_read(form))
-    reading = replace(_reading(source, opening), arrival=arrival)
+    reading = _reading(source, opening, arrival)
     return _lines(form, chunks, opening, reading, handling(opening.on_error, opening.report))
 
 
@@ -80,7 +78,7 @@ def mapped_table(table: Any, opening: Opening, arrival: int | None = None) -> It
         raise UsageError(f"a map reads files and tables; {table!r} is not one")
     _check(opening, "arrow")
     prepare(calls_to_read("arrow"))
-    reading = replace(_reading("the table", opening), arrival=arrival)
+    reading = _reading("the table", opening, arrival)
     malformed = handling(opening.on_error, opening.report)
     if isinstance(opening.map, FrameMap):
         return _frame(batches_of(table), opening, opening.map, reading, malformed)
@@ -107,18 +105,8 @@ def _check(opening: Opening, form: str) -> None:
         raise UsageError(f"the map of <{opening.stream}> reads {read}, not {form}")
 
 
-def _reading(source: str, opening: Opening) -> Reading:
-    predicate = None if opening.time_predicate is None else f"<{opening.time_predicate.strip('<>')}>"
-    return Reading(
-        BY_GRAPH,
-        opening.number,
-        predicate,
-        source,
-        per_element=True,
-        graphs=opening.graphs,
-        on_questionable_time=opening.on_questionable_time,
-        wait=opening.wait,
-    )
+def _reading(source: str, opening: Opening, arrival: int | None = None) -> Reading:
+    return opening.reading(source, per_element=True, arrival=arrival)
 
 
 def _lines(

@@ -81,16 +81,7 @@ class MessageDecoder:
         self._how = how
         self._malformed = handling(opening.on_error, opening.report)
         self._count = 0
-        predicate = None if opening.time_predicate is None else f"<{opening.time_predicate.strip('<>')}>"
-        reading = Reading(
-            BY_LINE,
-            opening.number,
-            predicate,
-            source,
-            per_element=True,
-            graphs=opening.graphs,
-            on_questionable_time=opening.on_questionable_time,
-        )
+        reading = opening.reading(source, BY_LINE, per_element=True)
         if isinstance(opening.map, Mapping) and how.format not in (None, "jsonld"):
             raise UsageError(f"{source}: a map reads JSON objects, not {how.format}: leave format= out")
         if how.format == _JELLY:

@@ -55,7 +55,7 @@ def opened(source: StreamSource, opening: Opening) -> Source:
     if isinstance(source, str | Path):
         if can_be_marked(str(source), opening):
             return MarkedFile(str(source), opening)
-        batches = open_file(str(source), opening) if opening.map is None else _mapped(source, opening)
+        batches = open_source(str(source), opening) if opening.map is None else _mapped(source, opening)
         path = str(source).removeprefix("file://")
         wait = opening.wait if may_pause(path) else None
         return BatchSource(batches, again=is_file(Path(path)), wait=wait)
@@ -77,25 +77,6 @@ def is_connected(source: StreamSource) -> bool:
     return SOURCES.is_url(source) if isinstance(source, str) else isinstance(source, Connector)
 
 
-def open_file(location: str, opening: Opening, scope: int | None = None) -> Iterator[ElementBatch]:
-    """The elements of a file, or of standard input. `scope`: that of its blank nodes, a new one without it."""
-    return open_source(
-        location,
-        dictionary=opening.dictionary,
-        stream=opening.number,
-        time_predicate=opening.time_predicate,
-        on_error=opening.on_error,
-        report=opening.report,
-        blank_nodes=opening.blank_nodes,
-        graphs=opening.graphs,
-        contexts=opening.contexts,
-        on_questionable_time=opening.on_questionable_time,
-        wait=opening.wait,
-        on_split=opening.on_split,
-        scope=scope,
-    )
-
-
 def _mapped(source: StreamSource, opening: Opening) -> Iterator[ElementBatch]:
     """The elements of a file or a table through the opening's map, which needs pyarrow."""
     from cqels_py.sources import mapped
@@ -114,18 +95,8 @@ def table_elements(table: ArrowStream, opening: Opening, scope: int | None, **ho
     from cqels_py.mappings.triple_tables import in_ntriples
 
     prepare(calls_to_read("arrow"))
-    return elements_from_arrow(
-        in_ntriples(table),
-        opening.dictionary,
-        opening.number,
-        opening.time_predicate,
-        opening.report,
-        scope,
-        per_element=scope is None,
-        graphs=opening.graphs,
-        on_questionable_time=opening.on_questionable_time,
-        **how,
-    )
+    reading = opening.reading("row", per_element=scope is None, scope=scope)
+    return elements_from_arrow(in_ntriples(table), opening.dictionary, reading, opening.report, **how)
 
 
 def _numbered(batches: Iterable[object], stream: int) -> Iterator[ElementBatch]:

@@ -12,9 +12,10 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.contexts import Contexts
 from cqels_py.formats.input_wait import PAUSE, InputWait
-from cqels_py.formats.ntriples import ELEMENT_BITS
-from cqels_py.formats.scopes import SOURCE
+from cqels_py.formats.ntriples import ELEMENT_BITS, Reading
+from cqels_py.formats.scopes import ELEMENT, SOURCE
 from cqels_py.formats.triples import PushedElement, Triple, elements_of_pushed, triple_texts
+from cqels_py.kernels.text.tokenizer import BY_GRAPH
 from cqels_py.mappings.context import RowMap
 from cqels_py.sources.partitions import Returned
 
@@ -125,6 +126,33 @@ class Opening:
     def pause(self) -> float:
         """Seconds after which a poll that found nothing returns an empty batch: so long other sources wait for it."""
         return PAUSE if self.wait is None else self.wait.pause
+
+    def reading(
+        self,
+        source: str,
+        form: int = BY_GRAPH,
+        *,
+        per_element: bool | None = None,
+        scope: int | None = None,
+        arrival: int | None = None,
+    ) -> Reading:
+        """How the statements of a text or a table become elements.
+
+        `source`: its name in messages. `per_element`: instead of `blank_nodes`. The others: see `Reading`.
+        """
+        return Reading(
+            form,
+            self.number,
+            None if self.time_predicate is None else f"<{self.time_predicate.strip('<>')}>",
+            source,
+            per_element=self.blank_nodes == ELEMENT if per_element is None else per_element,
+            graphs=self.graphs,
+            on_questionable_time=self.on_questionable_time,
+            wait=self.wait,
+            on_split=self.on_split,
+            arrival=arrival,
+            scope=scope,
+        )
 
     def elements(self, elements: Iterable[tuple[int | None, Iterable[Triple]]]) -> ElementBatch:
         """A batch of elements, each a time in microseconds (None where `time_predicate` gives it) and triples.

@@ -13,6 +13,7 @@ import pyarrow as pa
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
 from cqels_py.sources.files import open_source
+from cqels_py.sources.protocol import Opening
 from cqels_py.suites.suite import Dataset, Suite, id_of
 
 _STREAMS, _STATIC = "streams.json", "static.nt"
@@ -42,7 +43,7 @@ class FolderData:
 
 def _elements(path: Path, triples: int) -> Iterator[pa.RecordBatch]:
     dictionary = Dictionary()
-    for batch in open_source(str(path), dictionary=dictionary, stream=0, graphs=True):
+    for batch in open_source(str(path), Opening(stream="", number=0, dictionary=dictionary, graphs=True)):
         end = int(np.searchsorted(batch.first, triples, side="right")) - 1
         rows = int(batch.first[end])
         counts = np.diff(batch.first[: end + 1])

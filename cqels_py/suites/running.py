@@ -22,6 +22,7 @@ from cqels_py.runners.statistics import Statistics
 from cqels_py.sinks.files import open_sink
 from cqels_py.sinks.protocol import Sink
 from cqels_py.sources.files import open_source
+from cqels_py.sources.protocol import Opening
 from cqels_py.suites.task import Task
 
 if TYPE_CHECKING:
@@ -126,7 +127,9 @@ class _TakingSink:
 def sources(task: Task, plan: Plan, dictionary: Dictionary, thin: int = 1) -> list[Iterator[ElementBatch]]:
     """The files of the streams that a query reads, in its order: all elements, or one in `thin`."""
     opened = [
-        open_source(task.streams[iri], dictionary=dictionary, stream=number, time_predicate=predicate)
+        open_source(
+            task.streams[iri], Opening(stream=iri, number=number, dictionary=dictionary, time_predicate=predicate)
+        )
         for number, (iri, predicate) in enumerate(zip(plan.streams, plan.time_predicates, strict=True))
     ]
     return opened if thin == 1 else [_thinned(batches, thin) for batches in opened]

@@ -12,7 +12,9 @@ import pytest
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
+from cqels_py.formats.compression import CHUNK_BYTES
 from cqels_py.sources.files import open_source
+from cqels_py.sources.protocol import Opening
 
 Triple = tuple[str, str, str]
 Element = tuple[int, list[Triple]]
@@ -82,15 +84,18 @@ def elements_of(batches: Iterable[ElementBatch], dictionary: Dictionary, read: R
             yield time, triples[batch.first[e] : batch.first[e + 1]]  # type: ignore[misc]
 
 
-def read_source(location: str | Path, dictionary: Dictionary | None = None, **options: Any) -> Read:
-    """All elements of a source, until it ends or a DataError stops it."""
+def read_source(
+    location: str | Path, dictionary: Dictionary | None = None, chunk_bytes: int = CHUNK_BYTES, **options: Any
+) -> Read:
+    """All elements of a source, until it ends or a DataError stops it. `options`: of the `Opening`."""
     dictionary = dictionary or Dictionary()
     read = Read()
     found: list[Element] = []
     try:
-        batches = open_source(
-            str(location), dictionary=dictionary, stream=3, report=lambda e: read.reported.append(str(e)), **options
+        opening = Opening(
+            stream=iri("s"), number=3, dictionary=dictionary, report=lambda e: read.reported.append(str(e)), **options
         )
+        batches = open_source(str(location), opening, chunk_bytes=chunk_bytes)
         for element in elements_of(batches, dictionary, read):
             found.append(element)  # noqa: PERF402  (those before an error count)
     except DataError as error:

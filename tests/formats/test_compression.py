@@ -140,13 +140,6 @@ def test_unknown_endings_come_with_those_known(source: Source) -> None:
             assert ending in str(raised.value)
 
 
-def test_a_format_may_be_given(source: Source) -> None:
-    text = ahead(iri("g"), 1) + f"{iri('a')} {iri('p')} {iri('b')} {iri('g')} .\n"
-    assert len(source("stream.log", text, format="nq").elements) == 1
-    with pytest.raises(UsageError, match="'docx'"):
-        source("stream.log", text, format="docx")
-
-
 def test_other_schemes_and_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="ftp://"):
         read_source("ftp://ex.org/s.nq")
@@ -165,12 +158,10 @@ class Input:
         return self.pieces.pop(0) if self.pieces else b""
 
 
-def test_standard_input_is_n_quads_unless_it_is_said_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_n_quads(monkeypatch: pytest.MonkeyPatch) -> None:
     text = ahead(iri("g"), 1) + f"{iri('a')} {iri('p')} {iri('b')} {iri('g')} .\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert len(read_source("-").elements) == 1
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
-    assert len(read_source("-", format="nt", time_predicate=TIME).elements) == 20_000
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"oops\n")))
     assert "<stdin>:1:1: " in str(read_source("-").error)
 

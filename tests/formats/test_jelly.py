@@ -15,6 +15,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import CqelsError, DataError
 from cqels_py.formats import jelly
 from cqels_py.sources.files import open_source
+from cqels_py.sources.protocol import Opening
 from tests.support.servers import needed_module
 
 GENERATED = "http://www.w3.org/ns/prov#generatedAtTime"
@@ -84,7 +85,7 @@ def written(path: Path, groups: Sequence[Sequence[tuple[Any, ...]]], logical: st
 def read(path: Path, **how: Any) -> Found:
     dictionary = Dictionary()
     found: Found = []
-    for batch in open_source(str(path), dictionary=dictionary, stream=0, **how):
+    for batch in open_source(str(path), Opening(stream="", number=0, dictionary=dictionary, **how)):
         columns = [dictionary.decode(column) for column in (batch.subject, batch.predicate, batch.object)]
         bounds = batch.first.tolist()
         for e, time in enumerate(batch.time.tolist()):

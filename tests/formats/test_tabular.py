@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -18,11 +19,14 @@ from hypothesis import strategies as st
 
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
+from cqels_py.formats.ntriples import Reading
 from cqels_py.formats.tabular import elements_from_arrow, parquet_file
+from cqels_py.kernels.text.tokenizer import BY_GRAPH
 from tests.formats.reading import TIME, XSD, Element, Source, elements_of, instant, iri, read_source, renamed
 
 A, P = iri("a"), iri("p")
 TERMS_ALONE = ("subject", "predicate", "object")
+READING = Reading(BY_GRAPH, 2, None, "row", per_element=True)
 HEAD = "time,graph,subject,predicate,object\n"
 
 
@@ -34,7 +38,7 @@ def table(rows: list[tuple[Any, ...]], *names: str, **types: pa.DataType) -> pa.
 
 def from_arrow(found: pa.Table, dictionary: Dictionary | None = None, *, per_element: bool = True) -> list[Element]:
     dictionary = dictionary or Dictionary()
-    batches = elements_from_arrow(found, dictionary=dictionary, stream=2, per_element=per_element)
+    batches = elements_from_arrow(found, dictionary, replace(READING, per_element=per_element))
     return renamed(elements_of(batches, dictionary))
 
 
@@ -230,7 +234,7 @@ def test_all_triples_arrive_of_a_large_table() -> None:
         }
     )
     dictionary = Dictionary()
-    batches = list(elements_from_arrow(large, dictionary=dictionary, stream=0))
+    batches = list(elements_from_arrow(large, dictionary, READING))
     assert len(batches) > 1
     times = np.concatenate([batch.time for batch in batches])
     assert times.tolist() == list(range((count + 2) // 3))
@@ -406,7 +410,7 @@ def test_times_far_beyond_any_date_are_malformed(kind: pa.DataType, times: list[
 def leniently(found: pa.Table) -> tuple[list[Element], list[str]]:
     """The elements of a table without malformed rows, and the malformed rows."""
     dictionary, reported = Dictionary(), list[DataError]()
-    batches = elements_from_arrow(found, dictionary=dictionary, stream=2, malformed=reported.append)
+    batches = elements_from_arrow(found, dictionary, READING, reported.append)
     return renamed(elements_of(batches, dictionary)), [str(error) for error in reported]
 
 

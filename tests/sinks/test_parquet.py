@@ -25,6 +25,7 @@ from cqels_py.sinks import parquet
 from cqels_py.sinks.protocol import SinkOpening
 from cqels_py.sinks.urls import sink_of
 from cqels_py.sources.files import open_source
+from cqels_py.sources.protocol import Opening
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
@@ -185,7 +186,7 @@ def test_graphs_are_rows_that_can_be_read_as_a_stream(
     ]
     read = []
     for name in names(folder):
-        for part in open_source(str(folder / name), dictionary=dictionary, stream=0):
+        for part in open_source(str(folder / name), Opening(stream="", number=0, dictionary=dictionary)):
             columns = [dictionary.decode(column) for column in (part.subject, part.predicate, part.object)]
             for at, time in enumerate(part.time.tolist()):
                 own = range(part.first[at], part.first[at + 1])

@@ -15,6 +15,7 @@ from cqels_py.datasets.tables import SCHEMA
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
 from cqels_py.sources.files import open_source
+from cqels_py.sources.protocol import Opening
 from cqels_py.suites import data
 from cqels_py.suites.contents import elements_of
 from cqels_py.suites.suite import Suite
@@ -48,7 +49,7 @@ def row(time: int, graph: str | None, subject: str) -> Row:
 def read(path: Path) -> Iterator[tuple[int, list[str]]]:
     """(time, subjects) of each element, as the engine reads them."""
     dictionary = Dictionary()
-    for batch in open_source(str(path), dictionary=dictionary, stream=0):
+    for batch in open_source(str(path), Opening(stream="", number=0, dictionary=dictionary)):
         subjects = dictionary.decode(batch.subject)
         for e in range(len(batch)):
             named = [str(text).rpartition("/")[2][:-1] for text in subjects[batch.first[e] : batch.first[e + 1]]]

@@ -11,6 +11,7 @@ from cqels_py.engine.engine import Engine
 from cqels_py.errors import CqelsError, DataError
 from cqels_py.formats.static import load_static
 from cqels_py.sources.files import open_source
+from cqels_py.sources.protocol import Opening
 
 
 def read(path: Path, on_error: str) -> tuple[int, int, CqelsError | None]:
@@ -19,14 +20,15 @@ def read(path: Path, on_error: str) -> tuple[int, int, CqelsError | None]:
     dictionary, reported, elements = Dictionary(), list[DataError](), 0
     predicate = TIME if form in TIMED_WITHIN else None
     try:
-        for batch in open_source(
-            str(path),
+        opening = Opening(
+            stream="",
+            number=0,
             dictionary=dictionary,
-            stream=0,
             on_error=on_error,
             report=reported.append,
             time_predicate=predicate,
-        ):
+        )
+        for batch in open_source(str(path), opening):
             elements += len(batch)
             # Everything that was read can be written.
             dictionary.decode(batch.subject)

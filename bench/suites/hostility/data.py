@@ -15,6 +15,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.engine.engine import Engine
 from cqels_py.errors import CqelsError, DataError
 from cqels_py.sources.files import open_source
+from cqels_py.sources.protocol import Opening
 
 _QUERY = f"SELECT * WHERE {{ STREAM <{EX}s> [NOW] {{ ?s ?p ?o }} }}"
 _MIB = 1 << 20
@@ -25,14 +26,15 @@ def _read(path: Path, predicate: str | None = f"{EX}at") -> str:
     reported: list[DataError] = []
     elements = 0
     try:
-        for batch in open_source(
-            str(path),
+        opening = Opening(
+            stream="",
+            number=0,
             dictionary=Dictionary(),
-            stream=0,
             on_error="skip",
             report=reported.append,
             time_predicate=predicate,
-        ):
+        )
+        for batch in open_source(str(path), opening):
             elements += len(batch)
     except CqelsError as error:
         return f"{elements} elements, then {type(error).__name__}"

@@ -20,7 +20,7 @@ from cqels_py.checkpoints.locations import file_at
 from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.endings import STREAMS, format_of
 from cqels_py.formats.tabular import COLUMNS, parquet_file
-from cqels_py.sources.opened import open_file
+from cqels_py.sources.files import open_source
 from cqels_py.sources.protocol import Opening
 
 FILE = "_cqels_file"
@@ -108,7 +108,7 @@ def _named(error: DataError, copy: str, uri: str) -> DataError:
 
 def _opened(path: str, opening: Opening, scope: int) -> Iterator[ElementBatch]:
     try:
-        yield from open_file(path, opening, scope)
+        yield from open_source(path, opening, scope=scope)
     except UsageError as error:
         # It has gone since it was listed.
         raise DataError(str(error)) from None

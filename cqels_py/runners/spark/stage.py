@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -34,6 +34,7 @@ from cqels_py.runners.spark.packing import packed_list, unpacked_list
 from cqels_py.runners.spark.parts import PartState, ReadingState, routed_rows
 from cqels_py.runners.spark.routing import Promise, Routing, slices
 from cqels_py.runners.spark.watermarks import LatestTimes, Waiting
+from cqels_py.sources.files import handling
 from cqels_py.sources.protocol import Opening
 
 _ROW_BITS, _TASK_BITS, _BATCH_BITS = 26, 11, 26
@@ -225,7 +226,12 @@ class _Reader:
         if part.file is None or is_parquet(part.file):
             yield from self._of_rows(part, scope, per_element=per_element)
             return
-        opening = Opening(
+        for elements in elements_of(part.file, self._opening(stream, per_element=per_element), scope):
+            yield 0, elements
+
+    def _opening(self, stream: int, *, per_element: bool) -> Opening:
+        job = self.job
+        return Opening(
             stream=job.streams[stream],
             number=stream,
             dictionary=self.dictionary,
@@ -233,40 +239,27 @@ class _Reader:
             on_error="skip" if job.skip_malformed else "stop",
             report=self.skipped.append,
             blank_nodes=ELEMENT if per_element else SOURCE,
-            graphs=self._graphs(stream),
+            graphs=bool(job.graphs) and job.graphs[stream],
             contexts=job.contexts,
             on_questionable_time=partial(_ask, job, stream),
         )
-        for elements in elements_of(part.file, opening, scope):
-            yield 0, elements
 
     def _of_rows(self, part: _Part, scope: int, *, per_element: bool) -> Iterator[tuple[int, ElementBatch]]:
         job, stream, rows = self.job, part.stream, part.rows
-        predicate = job.time_predicates[stream]
-        unused = {"stream", PARTITION, PLANNED, *([] if predicate is None else ["time"])} & {*rows.column_names}
-        malformed = self.skipped.append if job.skip_malformed else None
+        unused = {"stream", PARTITION, PLANNED, *([] if job.time_predicates[stream] is None else ["time"])}
         where = f"<{job.streams[stream]}>{'' if part.file is None else f' in {part.file}'}, row"
+        opening = self._opening(stream, per_element=per_element)
+        if stream not in self.integers:
+            opening = replace(opening, on_questionable_time=None)
+        malformed = handling(opening.on_error, opening.report)
         for partition, places in _partitions(rows):
-            mine = (rows if places is None else rows.take(places)).drop_columns([*unused])
-            for elements in elements_from_arrow(
-                mine,
-                self.dictionary,
-                stream,
-                predicate,
-                malformed,
-                scope=scope,
-                where=where,
-                per_element=per_element,
-                graphs=self._graphs(stream),
-                numbers=None if places is None else places + 1,
-                on_questionable_time=partial(_ask, job, stream) if stream in self.integers else None,
-            ):
+            mine = (rows if places is None else rows.take(places)).drop_columns([*(unused & {*rows.column_names})])
+            numbers = None if places is None else places + 1
+            reading = opening.reading(where, scope=scope)
+            for elements in elements_from_arrow(mine, self.dictionary, reading, malformed, numbers=numbers):
                 yield partition, elements
             if per_element:
                 scope += len(mine)
-
-    def _graphs(self, stream: int) -> bool:
-        return bool(self.job.graphs) and self.job.graphs[stream]
 
 
 def _partitions(rows: pa.Table) -> Iterator[tuple[int, npt.NDArray[np.int64] | None]]:
