@@ -31,8 +31,7 @@ from cqels_py.kernels.structures import ring_index
 from cqels_py.operators.r2r.aggregate import GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.expressions import Evaluator
-from cqels_py.operators.r2r.join import LeafRows, MultiwayJoin
-from cqels_py.operators.r2r.semi_anti_join import SemiAntiJoin
+from cqels_py.operators.r2r.leaf_join import LeafJoin, LeafRows
 from cqels_py.operators.r2r.top import TopRows
 from cqels_py.operators.s2r.arrivals import Arrivals
 from cqels_py.operators.s2r.window import SlidingWindow, WaitingWindow
@@ -501,7 +500,7 @@ class JoinPart:
     def __init__(
         self,
         node: OperatorNode,
-        operator: MultiwayJoin | SemiAntiJoin,
+        operator: LeafJoin,
         output: DeltaRecord,
         blocks: SharedBlocks | None = None,
     ) -> None:
@@ -529,9 +528,6 @@ class JoinPart:
         port, slot, tick, placed = (each[:count].copy() for each in (self._port, self._slot, self._tick, self._placed))
         rows = LeafRows(port, slot, tick, self._sign[:count].copy(), placed)
         made = self._output.begun(self._operator.state.cursor.item(ring_index.OUT))
-        operator, blocks = self._operator, self._blocks
-        if isinstance(operator, MultiwayJoin):
-            rest = operator.resume(rows, made, None if blocks is None else blocks.taken(operator.state))
-        else:
-            rest = operator.resume(rows, made)
+        blocks = None if self._blocks is None else self._blocks.taken(self._operator.state)
+        rest = self._operator.resume(rows, made, blocks)
         self._node.take_made(routed.step.ticks, rest)

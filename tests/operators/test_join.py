@@ -14,7 +14,7 @@ from cqels_py.batches.delta import Delta
 from cqels_py.errors import RunError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.structures import ring_index
-from cqels_py.operators.r2r import join as operators
+from cqels_py.operators.r2r import leaf_join as operators
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.state import join_state
 from cqels_py.state.join_state import OUT_ROWS, JoinState

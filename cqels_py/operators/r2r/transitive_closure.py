@@ -10,7 +10,7 @@ from cqels_py.batches.delta import Delta
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.rows import transitive_closure as kernel
-from cqels_py.operators.r2r.join import room_for
+from cqels_py.operators.r2r.leaf_join import room_for
 from cqels_py.state.join_state import OUT_ROWS
 from cqels_py.state.reach_trees import ReachTrees
 
