@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,8 @@ from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.match_scan import EventEvaluators, EventScan
 from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
-from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
+from cqels_py.dataflow.shared_scans import SharedScans
+from cqels_py.dataflow.step_source import StepSource
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.s2r.window import Timer
 from cqels_py.plan.nodes import EventRows
@@ -26,7 +27,7 @@ def ticks_of(ticks: Ticks, times: Int64) -> npt.NDArray[np.int32]:
     return np.searchsorted(ticks.time, times, side="right").astype(np.int32) - np.int32(1)
 
 
-class EventRowsScan(SharedSource):
+class EventRowsScan(StepSource):
     """The rows of one event. `stream`: the number of its stream. Rows of an instant wait until it has ended."""
 
     STATE = ("_open",)
@@ -38,8 +39,6 @@ class EventRowsScan(SharedSource):
         self.conditions = evaluators.all
         self._width = len(node.variables)
         self.waiting = OpenInstant(self._width)
-        self._routed: RoutedBatch | None = None
-        self._chunks: tuple[Delta, ...] = ()
         router = shared_scans.router
         self._patterns = [router.add((pattern, stream)) for pattern in node.event.patterns]
         self.scan = EventScan(node.event, stream, self._patterns, evaluators)
@@ -49,19 +48,6 @@ class EventRowsScan(SharedSource):
     def next_timer(self) -> Timer:
         """It takes part in every step: an instant may end at each of them."""
         return None
-
-    def take(self, routed: RoutedBatch) -> int:
-        """Take in a step, unless another reader has caused that already. Returns the number of changes."""
-        if self._routed is not routed:
-            delta = self._advance(routed)
-            self.take_made(routed, (delta,) if len(delta.tick) else ())
-        return sum(len(delta.tick) for delta in self._chunks)
-
-    def take_made(self, routed: RoutedBatch, chunks: tuple[Delta, ...]) -> None:
-        """The step has been taken in, with these changes."""
-        self._routed, self._chunks = routed, chunks
-        self.work.rows_out += sum(len(delta.tick) for delta in chunks)
-        self._shared_scans.caches.append(self)
 
     @property
     def is_plain(self) -> bool:
@@ -83,14 +69,6 @@ class EventRowsScan(SharedSource):
         if not len(times):
             return empty(self._width)
         return Delta(ticks_of(ticks, times), np.ones(len(times), np.int8), values)
-
-    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
-        routed = self._routed
-        return self._chunks if routed is not None and routed.step.ticks is ticks else ()
-
-    def clear(self) -> None:
-        """The step has ended."""
-        self._routed, self._chunks = None, ()
 
     def keep_to(self, cell: Sequence[Condition]) -> None:
         """Take in only rows that belong to this part of a divided state."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -13,8 +13,8 @@ from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.match_program import match_program
 from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
-from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
-from cqels_py.event_time.clock import Ticks
+from cqels_py.dataflow.shared_scans import SharedScans
+from cqels_py.dataflow.step_source import StepSource
 from cqels_py.event_time.windows import NEVER, Measure
 from cqels_py.kernels.patterns import event_rows as rows_kernel
 from cqels_py.kernels.patterns import runs as kernel
@@ -161,7 +161,7 @@ def _spec(event: PlannedEvent) -> Int64:
     return spec
 
 
-class MatchScan(SharedSource):
+class MatchScan(StepSource):
     """The matches of one MATCH. Its deltas are made once a step. `streams`: which of the plan's streams are the pattern's."""
 
     STATE = ("state",)
@@ -196,8 +196,6 @@ class MatchScan(SharedSource):
         self.order = [*absent, *(number for number in range(len(node.events)) if number not in absent)]
         self._nothing = empty(len(node.variables))
         self._no_rows = np.empty((0, kernel.VALUES + self.width), np.int64)
-        self._routed: RoutedBatch | None = None
-        self._chunks: tuple[Delta, ...] = ()
         self._stream_of = tuple(stream_of)
         # Last: a failure before this leaves no pattern behind.
         self._patterns = self._add_patterns(shared_scans)
@@ -231,19 +229,6 @@ class MatchScan(SharedSource):
         if node.within_events is not None or node.retract or not all(self._patterns):
             return None
         return Measure.ELEMENTS, NEVER
-
-    def take(self, routed: RoutedBatch) -> int:
-        """Take in a step, unless another reader has caused that already. Returns the number of changes."""
-        if self._routed is not routed:
-            delta = self._advance(routed)
-            self.take_made(routed, (delta,) if len(delta.tick) else ())
-        return sum(len(delta.tick) for delta in self._chunks)
-
-    def take_made(self, routed: RoutedBatch, chunks: tuple[Delta, ...]) -> None:
-        """The step has been taken in, with these changes."""
-        self._routed, self._chunks = routed, chunks
-        self.work.rows_out += sum(len(delta.tick) for delta in chunks)
-        self._shared_scans.caches.append(self)
 
     @property
     def is_plain(self) -> bool:
@@ -294,14 +279,6 @@ class MatchScan(SharedSource):
             return found[0]
         rows = np.concatenate(found)
         return np.ascontiguousarray(rows[np.argsort(rows[:, kernel.AT], kind="stable")])
-
-    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
-        routed = self._routed
-        return self._chunks if routed is not None and routed.step.ticks is ticks else ()
-
-    def clear(self) -> None:
-        """The step has ended."""
-        self._routed, self._chunks = None, ()
 
     def keep_to(self, cell: Sequence[Condition]) -> None:
         """Take in only rows that belong to this part of a divided state."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
-from cqels_py.event_time.clock import Ticks
+from cqels_py.dataflow.step_source import StepSource
 from cqels_py.event_time.windows import Measure, Points
 from cqels_py.kernels.primitives.dtypes import INT64
 from cqels_py.kernels.windows import mappings as kernel
@@ -29,7 +29,7 @@ _LAST_OF_TRIPLE = 2
 """The position of a triple's object; behind it is that of its graph."""
 
 
-class Scan(SharedSource):
+class Scan(StepSource):
     """One pattern over one window. Its deltas are made once a step, and read by all its readers until the step ends.
 
     `conditions`: the evaluators of the plan's conditions, in their order; `tests`: these, and where their inputs are in a triple.
@@ -59,41 +59,18 @@ class Scan(SharedSource):
         # On a live stream mappings come one by one: the arrays for one are used again and again, if the window copies them.
         self._for_one = self._room_for(1) if self._window.copies else None
         self._nothing = empty(len(node.variables))
-        self._routed: RoutedBatch | None = None
-        self._changes = 0
-        self._chunks: tuple[Delta, ...] = ()
         # Last: a failure before this leaves no pattern behind.
         self.pattern = shared_scans.router.add((node.pattern, window.stream))
 
     def take(self, routed: RoutedBatch) -> int:
         """Take in a step, unless another reader has caused that already. Returns the number of changes."""
         if self._routed is not routed:
-            rows = routed.matches(self.pattern)
-            delta = self._advance(routed, rows)
+            delta = self._advance(routed)
             if delta is self._nothing and self._shared_scans.single_reader:
                 # There is no other query.
                 return 0
             self.take_made(routed, (delta,) if len(delta.tick) else ())
         return self._changes
-
-    def take_made(self, routed: RoutedBatch, chunks: tuple[Delta, ...]) -> None:
-        """The step has been taken in, with these changes."""
-        self._routed, self._chunks = routed, chunks
-        self._changes = sum([len(chunk.tick) for chunk in chunks])
-        self.work.rows_out += self._changes
-        self._shared_scans.caches.append(self)
-
-    def _advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
-        """The window's changes. `rows`: the triples that match."""
-        raise NotImplementedError
-
-    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
-        routed = self._routed
-        return self._chunks if routed is not None and routed.step.ticks is ticks else ()
-
-    def clear(self) -> None:
-        """The step has ended."""
-        self._routed, self._chunks = None, ()
 
     @property
     def next_timer(self) -> Timer:
@@ -174,7 +151,8 @@ class WindowScan(Scan):
     def next_timer(self) -> Timer:
         return self._window.next_timer
 
-    def _advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
+    def _advance(self, routed: RoutedBatch) -> Delta:
+        rows = routed.matches(self.pattern)
         if not self._takes_all:
             rows = self._accepted(routed.batch, rows, routed.arrivals.element)
         if len(rows):
@@ -220,7 +198,8 @@ class PartitionedScan(Scan):
     def patterns(self) -> Collection[int]:
         return {self.pattern, *self.partition.patterns}
 
-    def _advance(self, routed: RoutedBatch, rows: npt.NDArray[np.int64]) -> Delta:
+    def _advance(self, routed: RoutedBatch) -> Delta:
+        rows = routed.matches(self.pattern)
         columns, _, points = self._mappings(routed, self._accepted(routed.batch, rows, routed.arrivals.element))
         return self._window.advance(self.partition.take(routed), points, columns)
 

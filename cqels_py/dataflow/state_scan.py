@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,15 +11,15 @@ from cqels_py.batches.elements import Ids
 from cqels_py.dataflow.ownership import Condition
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.running_rules import RunningRules, boundaries
-from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
-from cqels_py.event_time.clock import Ticks
+from cqels_py.dataflow.shared_scans import SharedScans
+from cqels_py.dataflow.step_source import StepSource
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.window import Timer
 from cqels_py.plan.nodes import StateRows
 from cqels_py.state.kept_rows import KeptRows
 
 
-class StateScan(SharedSource):
+class StateScan(StepSource):
     """The rows of one STATE. Its deltas are made once a step."""
 
     STATE = ("rules", "_later")
@@ -33,8 +33,6 @@ class StateScan(SharedSource):
         self._predicate = rules.answer(node.number)
         self.later_changes = KeptRows(rules.changes.shape[1])
         """The record of `_later`."""
-        self._routed: RoutedBatch | None = None
-        self._chunks: tuple[Delta, ...] = ()
 
     @property
     def _later(self) -> Ids:
@@ -65,20 +63,8 @@ class StateScan(SharedSource):
         """It takes part in every step."""
         return None
 
-    def take(self, routed: RoutedBatch) -> int:
-        """Take in a step. Returns the number of changes."""
-        if self._routed is not routed:
-            delta = self._advance(routed.step.ticks)
-            self.take_made(routed, (delta,) if len(delta.tick) else ())
-        return sum(len(delta.tick) for delta in self._chunks)
-
-    def take_made(self, routed: RoutedBatch, chunks: tuple[Delta, ...]) -> None:
-        """The step has been taken in, with these changes."""
-        self._routed, self._chunks = routed, chunks
-        self.work.rows_out += sum(len(delta.tick) for delta in chunks)
-        self._shared_scans.caches.append(self)
-
-    def _advance(self, ticks: Ticks) -> Delta:
+    def _advance(self, routed: RoutedBatch) -> Delta:
+        ticks = routed.step.ticks
         mine = self.rules.changes[self.rules.changes[:, 0] == self._predicate]
         if len(self._later):
             mine = np.concatenate([self._later, mine])
@@ -94,14 +80,6 @@ class StateScan(SharedSource):
             return empty(len(self.node.variables))
         columns = np.ascontiguousarray(mine[:, 1 : 1 + len(self.node.variables)].T)
         return Delta(tick.astype(np.int32), mine[:, -1].astype(np.int8), columns)
-
-    def deltas(self, ticks: Ticks) -> Iterable[Delta]:
-        routed = self._routed
-        return self._chunks if routed is not None and routed.step.ticks is ticks else ()
-
-    def clear(self) -> None:
-        """The step has ended."""
-        self._routed, self._chunks = None, ()
 
     def keep_to(self, cell: Sequence[Condition]) -> None:
         """The rules leave facts to other parts that these need."""
