@@ -94,8 +94,8 @@ def continuous(
     the query can be partitioned (`stages` and `cqels explain --runner spark` show by which variables). `tasks`: how many work on
     them, if they are fewer; it may change whenever the query is started. `heavy`: values that are in very many triples, as
     {"sensor": ["<http://ex.org/s1>"]}; each gets as many more parts, which divide it by the other variables, in as many tasks.
-    `net`: of the changes of a micro-batch (`changelog`) those are left out that cancel each other: less is written, and what a sink
-    holds after it is the same. `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`)
+    `net`: of the changes of a micro-batch (`changelog`) those are left out that cancel each other: less is written, and a sink
+    holds the same after it. `lateness`: microseconds that elements may be late; later ones are dropped, counted (`statistics`)
     and logged; `lateness_of`: that of streams by IRI, where it is another one. `idle`: streams wait for each other, but not for
     those that have been silent for so many microseconds when Spark plans a micro-batch; None: they do not wait. `partition`: the
     column with the partition of a row (one name, or names by stream), as that of Kafka's source; the partitions of a stream wait

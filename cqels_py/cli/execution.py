@@ -168,7 +168,7 @@ class Execution:
         except LimitReached:
             self._save_end()
         except DataError:
-            # What comes behind malformed input in its file may be mended.
+            # The rest of a file, behind malformed input, may be mended.
             if self._logged is not None and self._settled():
                 with suppress(CqelsError):
                     self._save()

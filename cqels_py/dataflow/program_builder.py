@@ -231,7 +231,7 @@ class ProgramBuilder:
         return RowCounts(tuple(self.counted), totals, self.own_counts().counting)
 
     def own_counts(self) -> RowCounts:
-        """Those of the parts that count what they take in for themselves, where it is not what they insert."""
+        """The counts of parts that count their input rows for themselves, as these are not the rows that they insert."""
         own = {id(node) for node in self.counted}
         parts = zip(self.sources, self.parts, strict=True)
         return RowCounts(

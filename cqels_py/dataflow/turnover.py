@@ -1,8 +1,8 @@
 """When the contents of windows no longer depend on when a query was registered, and which queries then have equal results.
 
 A window has turned over when all that it may hold came later than an instant: every query that was there at that instant has the
-same contents in it from then on. What a query does with them is decided by them alone where its operators are those of `is_decided`:
-the order of results, too, so that a process that makes results again after a kill gives them the same numbers.
+same contents in it from then on. The contents alone decide the results of a query whose operators are those of `is_decided`, and
+their order, too, so that a process that makes results again after a kill gives them the same numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The columns by which the facts of temporal rules are divided, so that each part derives what is asked of its own values.
+"""The columns by which the facts of temporal rules are divided, so that each part derives the answers about its own values.
 
 Of a predicate that is asked in one of its columns, each part derives the facts whose value there is its own. It needs, for each
 rule that derives them, those facts of the body's atoms that have the same value: so the atoms are asked in the columns of the same

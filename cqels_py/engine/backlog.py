@@ -10,7 +10,8 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from cqels_py.checkpoints.packed import pack_terms, unpack_terms
 from cqels_py.connections.retry import FIRST, Backoff
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.spool import Spool
-from cqels_py.engine.url_sinks import Backlog
 from cqels_py.errors import RefusedResult, RunError
 from cqels_py.sinks.protocol import Sink, SinkOpening
 
@@ -31,6 +31,24 @@ _COLLECT_FROM = 100_000
 _MOMENT, _A_MOMENT = 5.0, 1.0
 """Seconds in which a sink that is closed, or waited for, has to get on."""
 _LOG = logging.getLogger("cqels_py")
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many bytes of results may wait. With more, `goes_over` is asked with their number: True, they are taken nevertheless, as
+    the query's sources are paused. Otherwise `full` is called: True, the query has been stopped; False, its makers wait.
+
+    `keep_refused` makes a result that the other side refuses one of the rejects, at once, in the sink's thread, and returns whether
+    `tell_refused` is to be called for it, by the thread that makes results. `folder`: where a file of waiting results may lie; None:
+    where temporary files are.
+    """
+
+    most: int
+    goes_over: Callable[[int], bool]
+    full: Callable[[], bool]
+    keep_refused: Callable[[RefusedResult], bool]
+    tell_refused: Callable[[RefusedResult], None]
+    folder: Path | None = None
 
 
 class BackloggedSink:

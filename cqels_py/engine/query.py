@@ -16,6 +16,7 @@ from cqels_py.dataflow import Dataflow, Profile, explain, profile_of
 from cqels_py.dataflow.draw_match import automata_dot, has_automata
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.asynchronous import ResultStream, check_no_coroutine, check_plain
+from cqels_py.engine.backlog import Backlog
 from cqels_py.engine.compile import CompiledQuery
 from cqels_py.engine.delivery import Delivery, PendingDeliveries, Subscriber
 from cqels_py.engine.explained import as_dot, as_json, as_svg, with_prefixes
@@ -27,7 +28,7 @@ from cqels_py.engine.pausing import GOES_OVER
 from cqels_py.engine.result import KnownTerms, Result, decoded
 from cqels_py.engine.standing import answer_of, as_graph, as_results
 from cqels_py.engine.typed_results import SIGN, TIME, Schema, TypedResults, as_pandas, as_polars
-from cqels_py.engine.url_sinks import Backlog, Continued, close_sink, opened_sink
+from cqels_py.engine.url_sinks import Continued, close_sink, opened_sink
 from cqels_py.engine.waiting import DROP, FAIL, WAIT, WaitingResults
 from cqels_py.errors import RefusedResult, RunError, UsageError
 from cqels_py.formats.scopes import explained

@@ -206,7 +206,7 @@ class SourceRun:
             merged.commit()
 
     def _tell(self, places: Sequence[Place | None], left_out: Sequence[Sequence[Piece]]) -> None:
-        """How far the sources are, by the elements that are taken in, and what they have left out up to there."""
+        """Tell how far the sources are, by the elements that are taken in, and the pieces that they have left out up to there."""
         if places and self._engine._inputs.keeps:
             by_stream = zip(self._sources, places, strict=True)
             pieces = dict(zip(self._sources, left_out, strict=True))

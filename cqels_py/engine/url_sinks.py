@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from cqels_py.dictionary import Dictionary
+from cqels_py.engine.backlog import Backlog, BackloggedSink
 from cqels_py.errors import RefusedResult, UsageError
 from cqels_py.plan.answer_key import answer_key
 from cqels_py.plan.nodes import Plan
@@ -20,24 +20,6 @@ class Continued:
     written: int | None = None
     run: str | None = None
     made: int | None = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """How many bytes of results may wait. With more, `goes_over` is asked with their number: True, they are taken nevertheless, as
-    the query's sources are paused. Otherwise `full` is called: True, the query has been stopped; False, its makers wait.
-
-    `keep_refused` makes a result that the other side refuses one of the rejects, at once, in the sink's thread, and returns whether
-    `tell_refused` is to be called for it, by the thread that makes results. `folder`: where a file of waiting results may lie; None:
-    where temporary files are.
-    """
-
-    most: int
-    goes_over: Callable[[int], bool]
-    full: Callable[[], bool]
-    keep_refused: Callable[[RefusedResult], bool]
-    tell_refused: Callable[[RefusedResult], None]
-    folder: Path | None = None
 
 
 def opened_sink(
@@ -72,8 +54,6 @@ def opened_sink(
     )
     if backlog is None or not getattr(connector, "can_retry", False):
         return connector.open(opening)
-    from cqels_py.engine.backlog import BackloggedSink
-
     return BackloggedSink(connector.open, opening, backlog)
 
 

@@ -57,7 +57,7 @@ class JoinedDocuments(ElementReader):
         return Joined(batch, ends)
 
     def _end_document(self) -> None:
-        """What follows belongs to other elements, and times of graphs that did not come are not those of others' graphs."""
+        """Later triples belong to other elements, and times of graphs that did not come are not those of later graphs."""
         tokenizer = self._tokenizer
         tokenizer.state[kernel.KEY] = 0
         if tokenizer.state[kernel.DECLARED]:

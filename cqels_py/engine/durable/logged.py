@@ -97,7 +97,7 @@ class LoggedInputs(Inputs):
         self._packing = Packing(engine.dictionary)
         self._state = DurableState()
         self._left: dict[int, int] = {}
-        # What is left out of sources that are not yet where they were.
+        # Pieces that are left out of sources which have not yet come to where they were.
         self._passed: dict[str, list[Piece]] = {}
         # Times to which the clock has moved watermarks alone since the last record, by the streams that are behind.
         self._followed: dict[frozenset[int], tuple[int, int]] = {}

@@ -32,7 +32,7 @@ _BLANK = "_:b"
 
 
 class Collecting:
-    """What runs have in common whose results the driver writes: sinks, counts, and how rows become results.
+    """The common part of runs whose results the driver writes: sinks, counts, and how rows become results.
 
     The job's rows are solutions (`prepare(…, solutions=True)`). `report` gets late elements, as warnings.
     """

@@ -51,7 +51,7 @@ class NetChanges:
             yield from batch.columns
 
     def fetch(self) -> tuple[ResultBatch | None, int]:
-        """What is left, None if nothing came, and how many changes are not; then begins anew."""
+        """The changes that are left, None if nothing came, and the number of those that are not; then begins anew."""
         if not self._kept:
             return None, 0
         self._shorten()
@@ -73,7 +73,7 @@ def _slice(batch: ResultBatch, start: int, end: int) -> ResultBatch:
 
 
 def _left(batches: list[ResultBatch]) -> ResultBatch:
-    """What is left of changes that are looked at together."""
+    """The changes that are left when those that cancel each other are taken out."""
     variables = batches[0].variables
     time, sign = (np.concatenate([getattr(each, name) for each in batches]) for name in ("time", "sign"))
     columns = np.array(

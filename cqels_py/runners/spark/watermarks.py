@@ -6,8 +6,8 @@
     b        0           12:09    0          12:09 ─┘
 
 The tasks that read the streams tell all parts how far each partition of a stream has got in the micro-batch. All parts compute the
-same watermark of it, keep what is not before that, and let their time go on to it. So they drop the same elements, and what they
-hand on to another stage goes as far in all of them.
+same watermark of it, keep what is not before that, and let their time go on to it. So they drop the same elements, and all of
+them hand rows on to the next stage up to the same time.
 """
 
 from __future__ import annotations
