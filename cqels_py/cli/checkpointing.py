@@ -51,14 +51,12 @@ class LoggedRun:
     def restored(self) -> Written | None:
         """How far an output was that goes on; None for a new one. Exit if the run has ended."""
         found = self.companion.restored
+        former = Written() if found is None else Written.of(found)
+        if self._output is not None and former != Written():
+            _check_output(self._output, former.length)
         if found is not None and found["finished"]:
             raise _ended(self.companion.folder, self._results)
-        former = Written() if found is None else Written.of(found)
-        if former == Written():
-            return None
-        if self._output is not None:
-            _check_output(self._output, former.length)
-        return former
+        return None if former == Written() else former
 
     def begin(self, written: Callable[[], Written], save: Callable[[], None]) -> None:
         """The output is open; `written` syncs it. `save` the state before the first result if the writer of a new one has any."""

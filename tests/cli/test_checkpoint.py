@@ -218,6 +218,11 @@ def test_a_run_that_has_ended_says_so_and_touches_nothing(cqels: Cqels, files: l
     assert finished.status == 0
     assert "has ended" in finished.err
     assert (output.stat().st_mtime_ns, output.read_bytes()) == before
+    output.unlink()
+    missing = cqels(*arguments)
+    assert missing.status == 1
+    assert f"the output {output} is missing" in missing.err
+    assert "has ended" not in missing.err
 
 
 def test_a_checkpoint_of_an_earlier_version_is_refused(cqels: Cqels, files: list[Path], tmp_path: Path) -> None:

@@ -315,14 +315,17 @@ def _concat(*terms: Term) -> Term:
 
 
 def _substr(source: Term, start: Term, length: Term | None = None) -> Term:
-    text, first = _text(source), _xpath_round(start)
-    last = math.inf if length is None else first + _xpath_round(length)
+    text, first = _text(source), _integer(start)
+    last = math.inf if length is None else first + _integer(length)
     return _like(source, "".join(char for place, char in enumerate(text, 1) if first <= place < last))
 
 
-def _xpath_round(term: Term) -> float:
-    found = float(values.number(term).value)
-    return _round_float(found) if math.isfinite(found) else found
+def _integer(term: Term) -> int:
+    """17.4.3.3 takes integers, other than fn:substring, which rounds any number."""
+    found = values.number(term)
+    if found.kind != values.INTEGER:
+        raise ExpressionError(f"{term!r} is no integer")
+    return int(found.value)
 
 
 def _str_before(source: Term, mark: Term) -> Term:
