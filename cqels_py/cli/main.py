@@ -16,6 +16,7 @@ import click
 
 from cqels_py.cli import remote
 from cqels_py.cli.examples import WithExamples
+from cqels_py.cli.standard_streams import open_missing
 
 _NEW_OBJECTS = 200_000
 """The number of new Python objects after which the garbage collector looks for cycles."""
@@ -729,6 +730,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run() -> None:
     """The console script `cqels`."""
+    open_missing()
     # Imported modules stay; searching them for garbage, again and again, takes a fifth of the time of a small job.
     gc.set_threshold(_NEW_OBJECTS)
     try:
@@ -744,8 +746,21 @@ def run() -> None:
 def _leave(status: int) -> NoReturn:
     """End the process at once: taking all modules apart first would take a third of the time of a small job."""
     atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        # A closed output has been reported already.
-        with suppress(BrokenPipeError):
-            stream.flush()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except OSError as error:
+        # A command that failed has reported it.
+        if status == 0:
+            status = _unwritten(error)
+    with suppress(OSError):
+        sys.stderr.flush()
     os._exit(status)
+
+
+def _unwritten(error: OSError) -> int:
+    from cqels_py.cli.failures import FAILED, say
+
+    say(f"error: cannot write standard output: {error.strerror}")
+    return FAILED
