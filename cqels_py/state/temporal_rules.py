@@ -79,10 +79,6 @@ class RuleTables:
             np.array([*self._columns, 0], np.int64),
             _rows(index_rows, records.INDEX_FIELDS),
             self.constants,
-            np.array(
-                [n for n, (p, columns) in enumerate(indexes) if not columns and predicates[p][2] == records.LIVE],
-                np.int64,
-            ),
         )
 
     def _run(self, numbers: tuple[int, ...]) -> int:
@@ -119,6 +115,7 @@ class RuleState(StateRecord):
     _counters = StateArray[np.int64](records.COUNTERS_ARRAY)
     _values = StateArray[np.int64](records.VALUES_ARRAY)
     _unknown = StateArray[np.int64](records.UNKNOWN_ARRAY)
+    _timers = StateArray[np.int64](records.TIMERS_ARRAY)
 
     def __init__(self, tables: RuleTables, sweep_least: int = 1024, tests: Tests | None = None) -> None:
         self._tables = tables
@@ -135,10 +132,16 @@ class RuleState(StateRecord):
         self._key, self._chain_key = np.zeros((width, 1), np.int64), np.zeros((width, 1), np.int64)
         self._counters = np.zeros(records.COUNTERS, np.int64)
         self._values, self._unknown = np.zeros((2, self._facts.capacity), np.int64)
+        self._timers = np.zeros((self._facts.capacity + 1, records.TIMER_FIELDS), np.int64)
         self._counters[[records.NOW, records.FINAL, records.HORIZON]] = -records.FOREVER - 1
         self._counters[[records.FREE_NODE, records.BEGUN]] = -1, 1
         self._counters[[records.LEVEL, records.LEVELS]] = tables.levels
         self._counters[[records.SWEEP_AT, records.SWEEP_LEAST]] = sweep_least
+
+    def after_restore(self) -> None:
+        """The timers follow from the intervals."""
+        self._timers = np.zeros((self._facts.capacity + 1, records.TIMER_FIELDS), np.int64)
+        kernel.set_timers(*self.records)
 
     @property
     def live_intervals(self) -> int:
@@ -190,6 +193,7 @@ class RuleState(StateRecord):
             self._links = _grown(self._links, self._facts.capacity)
             self._values = _grown(self._values, self._facts.capacity)
             self._unknown = _grown(self._unknown, self._facts.capacity)
+            self._timers = _grown(self._timers, self._facts.capacity + 1)
         elif short == records.SHORT_OF_CHAINS:
             self._chains.ensure(self._chains.capacity)
             self._heads = _grown(self._heads, self._chains.capacity)
@@ -228,6 +232,7 @@ class RuleState(StateRecord):
             self._calendar,
             self._output,
             self._values,
+            self._timers,
         )
         return self._facts.nbytes + self._chains.nbytes + sum(array.nbytes for array in arrays)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cqels_py.dataflow.running_rules import RunningRules
 from cqels_py.engine import temporal_rules
+from cqels_py.engine.engine import Engine
 from cqels_py.engine.temporal_rules import derived_facts
+from cqels_py.kernels.rules.records import TIMER_ENTRY, TIMER_TIME
 from cqels_py.state.temporal_rules import RuleState
 
 NETWORK = """Flag(X,Z):-Monit(X,Z),Boxminus[0,4]Diamondminus[0,2]Signal(Z)
@@ -39,3 +42,35 @@ def test_peaks_are_equal_for_denser_facts(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(set(peaks)) == 1, peaks
     # Seven ground atoms of Monit, Flag and Connect, and five of the signal and what is derived of it, with hidden ones.
     assert peaks[0] < 40
+
+
+def test_a_step_looks_only_at_the_answers_that_change() -> None:
+    """Each answer that holds has one timer, however often it has been extended, and none that has gone off."""
+    engine = Engine(report=lambda _: None)
+    engine.register(
+        "PREFIX : <http://ex.org/> RULES ON :a { RULE { ?s :level ?v } FOR [0s, 10s] WHERE { ?s :p ?v } } "
+        "SELECT ?s { STATE { ?s :level ?v } }"
+    )
+    ends = dict[str, int]()
+    for second in range(40):
+        subject = f"<http://ex.org/s{second * second % 7}>"
+        engine.push("http://ex.org/a", [(subject, "<http://ex.org/p>", 1)], time=second * 1_000_000)
+        # The instant of the last element has not ended yet.
+        known = 2 * second * 1_000_000 - 1
+        times = timers(engine)
+        assert len(times) == sum(2 * end + 2 > known for end in ends.values())
+        assert all(time > known for time in times)
+        ends[subject] = (second + 10) * 1_000_000
+    engine.advance(60_000_000)
+    assert timers(engine) == []
+
+
+def timers(engine: Engine) -> list[int]:
+    """The times of the timers of an engine's only query, by the order of the heap."""
+    (running,) = engine._queries.values()
+    (rules,) = running.dataflow.shared_scans.foreseeing
+    assert isinstance(rules, RunningRules)
+    rows = rules._state._timers
+    entries = rows[1 : 1 + rows[0, TIMER_ENTRY], TIMER_ENTRY]
+    times: list[int] = rows[entries, TIMER_TIME].tolist()
+    return times

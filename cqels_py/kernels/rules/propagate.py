@@ -47,7 +47,7 @@ from cqels_py.kernels.rules.records import (
     LEVEL,
     LEVELS,
     LINKS_ARRAY,
-    LIVE_ARRAY,
+    LIVE,
     NEXT_GIVEN,
     NO_ROOM,
     NODE_HI,
@@ -74,12 +74,15 @@ from cqels_py.kernels.rules.records import (
     SHORT,
     SHORT_OF_QUEUE,
     SHORT_OF_VALUES,
+    SHOWN,
     SINCE_LEFT,
     SINCE_RIGHT,
     SOMETIME,
     SWEEP_AT,
     SWEEP_LEAST,
     TEST,
+    TIMER_TIME,
+    TIMERS_ARRAY,
     VALUES_ARRAY,
     WAITING,
     RuleRecords,
@@ -91,10 +94,12 @@ from cqels_py.kernels.rules.timelines import (
     entry_of_key,
     entry_with,
     link,
+    next_change,
     node_at,
     predicate_of,
     tell_begun,
 )
+from cqels_py.kernels.rules.timers import first_timer, put_off, set_timer, stop_timer
 from cqels_py.kernels.structures.hash_table import FREE, USED, rebuild
 from cqels_py.kernels.structures.key_index import open_index
 
@@ -327,15 +332,34 @@ def negate(rules, level):
 @jit_flat
 def tell(rules, until):
     """Output the facts that begin and cease to hold through a time; False without room."""
-    live = int64s(rules.program, LIVE_ARRAY)
-    links = int64_rows(rules.state, LINKS_ARRAY)
-    for index in live:
-        entry = first_of(rules, index)
-        while entry >= 0:
-            if not drop_ended(rules, entry, until) or not tell_begun(rules, entry, until):
+    predicates = int64_rows(rules.program, PREDICATES_ARRAY)
+    timers = int64_rows(rules.state, TIMERS_ARRAY)
+    entry = first_timer(rules)
+    while entry >= 0 and timers[entry, TIMER_TIME] <= until:
+        time, following = timers[entry, TIMER_TIME], np.int64(FOREVER + 3)
+        # The entry may have been swept, and be that of another predicate now.
+        if predicates[predicate_of(rules, entry), SHOWN] == LIVE:
+            if not drop_ended(rules, entry, time) or not tell_begun(rules, entry, time):
                 return False
-            entry = links[entry, link_of(rules, index)]
+            following = next_change(rules, entry, time)
+        if following <= FOREVER:
+            put_off(rules, entry, following)
+        else:
+            stop_timer(rules, entry)
+        entry = first_timer(rules)
     return True
+
+
+@jit_flat
+def set_timers(program, facts, chains, state):
+    """Set the timers of a state that has none."""
+    rules = RuleRecords(program, facts, chains, state)
+    predicates, atoms = int64_rows(program, PREDICATES_ARRAY), open_index(facts)
+    for entry in range(atoms.meta[USED]):
+        if atoms.counts[entry] and predicates[predicate_of(rules, entry), SHOWN] == LIVE:
+            time = next_change(rules, entry, np.int64(-FOREVER - 2))
+            if time <= FOREVER:
+                set_timer(rules, entry, time)
 
 
 @jit_flat

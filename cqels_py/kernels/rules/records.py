@@ -24,11 +24,11 @@ class RuleRecords(NamedTuple):
     state: int
 
 
-PREDICATES_ARRAY, RULES_ARRAY, COLUMNS_ARRAY, INDEXES_ARRAY, CONSTANTS_ARRAY, LIVE_ARRAY = range(6)
+PREDICATES_ARRAY, RULES_ARRAY, COLUMNS_ARRAY, INDEXES_ARRAY, CONSTANTS_ARRAY = range(5)
 """The arrays of a program: rows of predicates, of rules (those of a body predicate follow each other) and of indexes;
 COLUMNS: runs of numbers that the rows refer to. A number >= 0 is a column, of the body's entry, or of the partner's if it
 is at least its arity; -1 is the beginning of an interval of the left side of SINCE, or the value of a test; -2 - n is
-entry n of CONSTANTS. LIVE: the indexes of all entries of the predicates that are reported while they hold."""
+entry n of CONSTANTS."""
 
 ARITY, FIRST_RULE, RULES, DELAYED, SHOWN, FIRST_INDEX, INDEXES, TESTED, PREDICATE_FIELDS = range(9)
 (
@@ -48,15 +48,18 @@ FAILED = -(1 << 63)
 
 (
     ENDS_ARRAY, LINKS_ARRAY, HEADS_ARRAY, NODES_ARRAY, QUEUE_ARRAY, CALENDAR_ARRAY, OUTPUT_ARRAY, KEY_ARRAY, CHAIN_KEY_ARRAY,
-    COUNTERS_ARRAY, VALUES_ARRAY, UNKNOWN_ARRAY,
-) = range(12)  # fmt: skip
+    COUNTERS_ARRAY, VALUES_ARRAY, UNKNOWN_ARRAY, TIMERS_ARRAY,
+) = range(13)  # fmt: skip
 """The arrays of a state. By entry of `facts`: ENDS (first and last node), LINKS (next entry in the chain of each index). By
 entry of `chains`: HEADS, the first entry of the chain. NODES: the intervals of an entry, disjoint and not touching, in
 order of time. QUEUE: parts to propagate. CALENDAR: a binary heap of parts that wait for their beginning. OUTPUT: ended
 intervals (the key, lo, hi), or the key, an instant in microseconds, and 1 or -1 as it begins or ceases to hold. KEY,
-CHAIN_KEY: keys that are looked up. By entry of `facts`: VALUES of tests; UNKNOWN: entries to be tested."""
+CHAIN_KEY: keys that are looked up. By entry of `facts`: VALUES of tests; UNKNOWN: entries to be tested. TIMERS: a binary heap
+of entries of LIVE predicates (timers.py), one row more than entries; by place from 1 on TIMER_ENTRY, whose row 0 is how many there
+are; by entry TIMER_TIME, and TIMER_PLACE, 0: it has none."""
 
 NODE_LO, NODE_HI, NODE_NEXT, NODE_TOLD, NODE_FIELDS = range(5)
+TIMER_ENTRY, TIMER_TIME, TIMER_PLACE, TIMER_FIELDS = range(4)
 FIRST, LAST, END_FIELDS = range(3)
 ENTRY, PART_LO, PART_HI, PART_FIELDS = range(4)
 

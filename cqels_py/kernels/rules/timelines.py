@@ -23,6 +23,7 @@ from cqels_py.kernels.rules.records import (
     ENTRY,
     FIRST,
     FIRST_INDEX,
+    FOREVER,
     FREE_NODE,
     HEADS_ARRAY,
     HORIZON,
@@ -33,6 +34,7 @@ from cqels_py.kernels.rules.records import (
     KEY_ARRAY,
     LAST,
     LINKS_ARRAY,
+    LIVE,
     LIVE_NODES,
     NODE_HI,
     NODE_LO,
@@ -63,6 +65,7 @@ from cqels_py.kernels.rules.records import (
     VALUES_ARRAY,
     WAITING,
 )
+from cqels_py.kernels.rules.timers import set_timer
 from cqels_py.kernels.structures.hash_table import FREE, USED, ZERO, add, find, hash_row
 from cqels_py.kernels.structures.key_index import KEYS, open_index
 
@@ -285,6 +288,39 @@ def tell_begun(rules, entry, until):
     return True
 
 
+@jit_inline
+def known_from(rules, node):
+    """The time from which the next change by an interval is known: its beginning, or if that has been output its end."""
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    end = nodes[node, NODE_HI] + 2
+    return end if nodes[node, NODE_TOLD] else min(end, 2 * first_point(nodes[node, NODE_LO]))
+
+
+@jit_flat
+def foresee_change(rules, entry, node):
+    """An interval is new or wider: its entry is looked at by its next change."""
+    predicates = int64_rows(rules.program, PREDICATES_ARRAY)
+    if predicates[predicate_of(rules, entry), SHOWN] == LIVE:
+        set_timer(rules, entry, known_from(rules, node))
+
+
+@jit_flat
+def next_change(rules, entry, after):
+    """The time from which the next change of an entry is known, once all through `after` have been output; FOREVER + 3: none."""
+    ends = int64_rows(rules.state, ENDS_ARRAY)
+    nodes = int64_rows(rules.state, NODES_ARRAY)
+    node = ends[entry, FIRST]
+    if node < 0:
+        return np.int64(FOREVER + 3)
+    time = nodes[node, NODE_HI] + 2
+    while node >= 0:
+        beginning = 2 * first_point(nodes[node, NODE_LO])
+        if not nodes[node, NODE_TOLD] and beginning > after:
+            return min(time, beginning)
+        node = nodes[node, NODE_NEXT]
+    return time
+
+
 @jit_flat
 def node_at(rules, entry, time):
     """The interval of an entry that contains `time`, or -1."""
@@ -332,6 +368,7 @@ def add_interval(rules, entry, lo, hi):
             nodes[before, NODE_NEXT] = made
         if node < 0:
             ends[entry, LAST] = made
+        foresee_change(rules, entry, made)
         announce(rules, entry, lo, hi)
         return True
     return widen(rules, entry, node, lo, hi)
@@ -361,6 +398,7 @@ def widen(rules, entry, node, lo, hi):
     nodes[node, NODE_NEXT] = following
     if following < 0:
         ends[entry, LAST] = node
+    foresee_change(rules, entry, node)
     announce(rules, entry, new_lo, new_hi)
     return True
 

@@ -52,8 +52,7 @@ class _Compiler:
                 self.test(rule)
             else:
                 self.negation(rule)
-        for atom in answers:
-            self.index(self.number(atom), ())
+        answer_predicates = tuple(self.number(atom) for atom in answers)
         predicates = tuple(
             Predicate(name, arity, (name, arity) in self.delayed, not name.startswith(HIDDEN))
             for name, arity in self.predicates
@@ -68,7 +67,7 @@ class _Compiler:
             indexes,
             tuple(self.constants),
             tuple(self.tests[number] for number in sorted(self.tests)),
-            tuple(self.number(atom) for atom in answers),
+            answer_predicates,
         )
 
     def shift(self, rule: Shift) -> None:
