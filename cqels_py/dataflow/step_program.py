@@ -124,6 +124,11 @@ class StepProgram:
         triples = self._element.put_ids(batch)
         return self._run(ENCODED, batch.stream.item(0), batch.time.item(0), triples) if triples else Outcome.REFUSED
 
+    @property
+    def is_whole(self) -> bool:
+        """Does it do steps to their end, where it does not stop before?"""
+        return self._output is not None
+
     def _is_ready(self) -> bool:
         """Is the next step to be tried? Not while the program rests, and some steps are measured, by calls."""
         self._steps += 1

@@ -33,6 +33,8 @@ class SinglePush:
         """
         if type(time) is not int or type(triples) is not list or not LIKELY_FROM <= time < LIKELY_TO:
             return False
+        if not self._single.is_open:
+            return False
         lines = term_lines(triples)
         return lines is not None and self._push(time, lines, triples)
 

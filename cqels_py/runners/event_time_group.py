@@ -225,12 +225,14 @@ class EventTimeGroup:
             self._counters.move_to(complete.time.item(-1))
         else:
             self._process(processed)
+            if self._waiting.singly and (self._alone is None or not self._alone.has_whole_program):
+                self._waiting.singly = False
 
     def single_elements(self, runner: TakesSingles, stream: int) -> SingleElements | None:
-        """The short way of a stream's elements, where all queries are on the same scans, and none of them wait; else None."""
-        if self._alone is None or self.may_wait:
+        """The short way of a stream's elements, where all queries are on the same scans; else None."""
+        if self._alone is None:
             return None
-        return SingleElements(stream, self._alone, self._early, self._watermark, self._pool, runner)
+        return SingleElements(stream, self._alone, self._early, self._waiting, self._watermark, self._pool, runner)
 
     @property
     def may_wait(self) -> bool:

@@ -394,6 +394,11 @@ class QueriesOnScans:
         return self._process(routed, StreamView(batch, batch))
 
     @property
+    def has_whole_program(self) -> bool:
+        """Is there a single query, whose steps a program does to their end?"""
+        return self._shared is None and (program := self._program) is not None and program.is_whole
+
+    @property
     def _has_program(self) -> bool:
         return self._shared is not None or self._program is not None
 

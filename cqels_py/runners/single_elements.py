@@ -10,6 +10,7 @@ from cqels_py.event_time.watermark import Watermark
 from cqels_py.runners.early import EarlyElements
 from cqels_py.runners.running import QueriesOnScans
 from cqels_py.runners.statistics import Counters
+from cqels_py.runners.step_waiting import WaitingElements
 
 _BETWEEN_LOOKS = 64
 """After so many elements, of which none has many triples, terms that nothing refers to may be released."""
@@ -31,7 +32,7 @@ class TakesSingles(Protocol):
 class SingleElements:
     """Takes in the elements of a `stream` one by one. It is made once, and `stands` until queries come or go.
 
-    `early`, `watermark`, `pool`: those of the group that the `queries` are.
+    `early`, `waiting`, `watermark`, `pool`: those of the group that the `queries` are.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class SingleElements:
         stream: int,
         queries: QueriesOnScans,
         early: EarlyElements,
+        waiting: WaitingElements,
         watermark: Watermark,
         pool: SharedScansPool,
         runner: TakesSingles,
@@ -47,17 +49,23 @@ class SingleElements:
         self.stream, self._queries = stream, queries
         self._number = queries.number_of(stream)
         self._early, self._watermark, self._pool = early, watermark, pool
+        self._waiting = waiting if waiting.may_wait else None
         self._guard, self._counters, self._end = runner.guard, runner.counters, runner.end_singles
         # So many elements until the next look at the terms: the first has one, as queries may come and go after each few.
         self._left = 1
         self._encoded = False
+
+    @property
+    def is_open(self) -> bool:
+        """Is the next element to be tried? Not while elements wait for the boundary of windows with STEP."""
+        return self._waiting is None or self._waiting.lets_pass()
 
     def encode(self, time: int, lines: bytes, triples: int, scope: int) -> bool:
         """The first part of `take`, which is to follow at once with the same arguments, and surely takes the element in then.
 
         Its terms have ids, and nothing else has happened. False: it is late, waits, or has to be encoded and pushed.
         """
-        if self._early or not self._watermark.is_complete_at(time):
+        if self._early or not self._watermark.is_complete_at(time) or not self.is_open:
             return False
         if self._guard is not None and not self._guard.moves_to(self.stream, time, moves=False):
             return False
@@ -72,7 +80,7 @@ class SingleElements:
         """
         watermark, counters = self._watermark, self._counters
         encoded = self._encoded
-        if not encoded and (self._early or not watermark.is_complete_at(time)):
+        if not encoded and (self._early or not watermark.is_complete_at(time) or not self.is_open):
             return False
         if self._guard is not None and not self._guard.moves_to(self.stream, time):
             return False
@@ -85,6 +93,8 @@ class SingleElements:
         if self._pool.is_open:
             self._pool.close()
         watermark.greatest = time
+        if self._waiting is not None:
+            self._waiting.pass_by(self.stream, time)
         counters.elements += 1
         counters.triples += triples
         counters.results += results

@@ -2,7 +2,8 @@
 
 Where every window of every query has a STEP in time, nothing changes between two boundaries: elements up to the next boundary can
 wait, to be processed together with the first one behind it. A push of a single element then costs its encoding alone. Results are
-the same, and come at the same push, because results do not depend on how elements are divided into batches.
+the same, and come at the same push, because results do not depend on how elements are divided into batches. Where few elements come
+between two boundaries, a step for each of them as one compiled call takes less time than one for all of them by calls.
 
 Time moves on for a query with the elements of its own streams, so each set of streams has its own next boundary.
 """
@@ -21,6 +22,8 @@ MOST_WAITING = 1 << 16
 """The most elements that wait."""
 MOST_UNENCODED = 1_000
 """The most elements that wait as texts, whose terms have not been looked up."""
+MOST_SINGLY = 30
+"""With more elements between two boundaries they wait: single steps would take longer together."""
 _BEFORE_ALL = np.iinfo(np.int64).min
 
 
@@ -44,6 +47,9 @@ class WaitingElements:
         self._waiting: list[ElementBatch] = []
         self._count = 0
         self._bytes = self._most_bytes = 0
+        self.singly = False
+        """Have so few elements come since the last boundary, or between the two before it, that they need not wait?"""
+        self._passed = 0
 
     def add(self, batch: ElementBatch) -> ElementBatch | None:
         """The elements to be processed now: all that wait, and those of the batch; None: all of them wait.
@@ -61,12 +67,30 @@ class WaitingElements:
         taken = self.take(batch)
         if not in_time:
             self._move_on(taken)
+            # The last one is behind the boundary.
+            self.singly = self._passed + len(taken.time) - 1 <= MOST_SINGLY
+            self._passed = 0
         return taken
+
+    def lets_pass(self) -> bool:
+        """May a single element be processed now, which is not earlier than those before it? `pass_by` is to follow then."""
+        return self.singly and not self._count
+
+    def pass_by(self, stream: int, time: int) -> None:
+        """A single element has been processed."""
+        place = stream if stream < self._unread else self._unread
+        if time > self._boundary.item(place):
+            self._last[place], self._passed = time, 0
+            self._find_boundaries()
+        self._passed += 1
+        if self._passed > MOST_SINGLY:
+            self.singly = False
 
     def takes(self, stream: int, time: int) -> bool:
         """May an element wait, which is not earlier than those before it?"""
         return (
             self.may_wait
+            and not self.lets_pass()
             and time <= self._boundary.item(stream if stream < self._unread else self._unread)
             and self._count < MOST_WAITING - MOST_UNENCODED
         )
@@ -109,6 +133,9 @@ class WaitingElements:
     def _move_on(self, taken: ElementBatch) -> None:
         # Of several elements of a stream the last one counts: they are in order of time.
         self._last[np.minimum(taken.stream, self._unread)] = taken.time
+        self._find_boundaries()
+
+    def _find_boundaries(self) -> None:
         self._boundary[:] = NEVER
         for streams, bounds in self._bounds:
             last = self._last[streams].max(keepdims=True)

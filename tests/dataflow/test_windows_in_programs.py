@@ -9,7 +9,16 @@ import pytest
 
 from cqels_py.dataflow.step_program import Outcome
 from tests.dataflow.test_programs_in_engines import results_amid_calls
-from tests.dataflow.test_step_program import EX, MODES, SECOND, elements_of, of_both_streams
+from tests.dataflow.test_step_program import (
+    EX,
+    INTEGER,
+    MODES,
+    SECOND,
+    Pushed,
+    assert_equal_in_both,
+    elements_of,
+    of_both_streams,
+)
 from tests.support.harness import assert_engine_right
 
 WINDOWS = (
@@ -51,3 +60,19 @@ def test_steps_equal_those_by_calls(first: int, outcomes: list[Outcome], in_mode
             found.append(results_amid_calls(drawn(seed), pushed, seed, late=seed % 3 == 0))
         assert found[0] == found[1], drawn(seed)
     assert outcomes.count(Outcome.COMPLETE) > 50
+
+
+def test_elements_that_are_few_between_boundaries_do_not_wait(
+    outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    text = (
+        f"PREFIX : <{EX}> SELECT ?k (SUM(?x) AS ?s) WHERE {{ STREAM :a [RANGE 9s STEP 3s] {{ ?k :a ?x }} }} GROUP BY ?k"
+    )
+    # A few, then so many that they wait, then a few again.
+    apart = [SECOND] * 60 + [SECOND // 40] * 600 + [SECOND] * 60
+    pushed, time = list[Pushed](), 1_700_000_000 * SECOND
+    for i, each in enumerate(apart):
+        time += each
+        pushed.append((f"{EX}a", [(f"<{EX}s{i % 7}>", f"<{EX}a>", f'"{i % 50}"^^{INTEGER}')], time))
+    assert_equal_in_both(text, pushed, outcomes, in_mode)
+    assert 80 < outcomes.count(Outcome.COMPLETE) < 240

@@ -13,7 +13,7 @@ from cqels_py.dataflow import step_program
 from cqels_py.engine.engine import Engine
 from cqels_py.engine.query import Query
 from cqels_py.event_time.windows import Bounds, Measure
-from cqels_py.runners.step_waiting import MOST_WAITING, WaitingElements
+from cqels_py.runners.step_waiting import MOST_SINGLY, MOST_WAITING, WaitingElements
 
 STREAMS = ("http://ex.org/s", "http://ex.org/t")
 QUERIES = (
@@ -87,6 +87,29 @@ def test_so_many_wait_at_most() -> None:
 def test_none_waits_where_windows_change_between_boundaries(bounds: tuple[Bounds, ...]) -> None:
     waiting = WaitingElements({(0,): bounds} if bounds else {})
     assert [times(waiting.add(elements(time))) for time in (1, 2, 3)] == [[1], [2], [3]]
+
+
+def test_elements_pass_one_by_one_while_few_come_between_two_boundaries() -> None:
+    waiting = WaitingElements({(0,): [Bounds(Measure.TIME, 1_000, 100)]})
+    assert times(waiting.add(elements(1))) == [1]
+    assert waiting.add(elements(2, 3)) is None
+    assert not waiting.lets_pass()
+    assert times(waiting.add(elements(101))) == [2, 3, 101]
+    assert waiting.lets_pass() and not waiting.takes(0, 102)
+    for time in range(102, 102 + MOST_SINGLY):
+        waiting.pass_by(0, time)
+    assert waiting.lets_pass()
+    waiting.pass_by(0, 199)
+    # There are many after all: the next ones wait, until few have come between two boundaries.
+    assert not waiting.lets_pass() and waiting.takes(0, 200) and not waiting.takes(0, 201)
+    assert times(waiting.add(elements(201))) == [201]
+    assert not waiting.lets_pass()
+    assert times(waiting.add(elements(301))) == [301]
+    assert waiting.lets_pass()
+    waiting.pass_by(0, 401)
+    assert waiting.add(elements(402)) is None
+    # None overtakes one that waits.
+    assert not waiting.lets_pass()
 
 
 class Pair:
