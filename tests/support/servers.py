@@ -88,9 +88,7 @@ class PostgresServer:
         if self._user is not None:
             account = pwd.getpwnam(self._user)
             os.chown(folder, account.pw_uid, account.pw_gid)
-            # The folders of pytest are for their owner only.
-            for parent in [folder, *folder.parents][:-2]:
-                parent.chmod(parent.stat().st_mode | 0o711)
+            self._let_in()
         subprocess.run(
             [self._initdb, "-N", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D", str(self._data)],
             check=True, stdout=subprocess.DEVNULL, user=self._user, cwd="/",
@@ -115,9 +113,16 @@ class PostgresServer:
             "-c",
             f"fsync={self._fsync}",
         ]
+        if self._user is not None:
+            self._let_in()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen([self._server, *options], user=self._user, cwd="/", stdout=log, stderr=log)
         wait_until(self._accepts, f"PostgreSQL starts (see {self._log})")
+
+    def _let_in(self) -> None:
+        """The folders of pytest are for their owner only; another pytest that begins meanwhile makes them so again."""
+        for parent in [*self._data.parents][:-2]:
+            parent.chmod(parent.stat().st_mode | 0o711)
 
     def _accepts(self) -> bool:
         import psycopg
