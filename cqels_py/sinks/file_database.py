@@ -12,12 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
 
-from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.location import Location
 from cqels_py.connections.retry import Backoff
 from cqels_py.errors import RefusedResult, RunError, UsageError
 from cqels_py.sinks.protocol import SinkOpening
-from cqels_py.sinks.table_changes import MOST_ROWS, PROGRESS, Row, last_by_key, net_counts, rows_behind
+from cqels_py.sinks.table_changes import PROGRESS, Row, RowSink, check_results, in_one_line, last_by_key, net_counts
 
 COUNT: Final = "_count"
 """The column that says how often a row is in the answer, where no key tells rows apart."""
@@ -133,63 +132,35 @@ class FileTableConnector:
 
     def open(self, opening: SinkOpening) -> FileTableSink:
         """Open the file, and prepare the table. RunError if that fails, UsageError if the table does not fit the query."""
-        if opening.form == "CONSTRUCT":
-            raise UsageError(f"{self.to.shown}: a table holds the results of SELECT and ASK, not of CONSTRUCT")
-        if any(name.startswith("_") for name in opening.variables):
-            raise UsageError(
-                f"{self.to.shown}: columns with _ at their beginning are this sink's own; rename the variable"
-            )
+        check_results(opening, self.to.shown)
         return FileTableSink(self.to, self.database, opening)
 
 
-class FileTableSink:
-    """Collects rows, and writes them in a transaction when the step is complete."""
+class FileTableSink(RowSink):
+    """A table of a file."""
 
     def __init__(self, to: FileTable, database: Database, opening: SinkOpening) -> None:
+        super().__init__(opening)
         self._to = to
         self._database = database
-        self._opening = opening
         self._variables = list(opening.variables)
         self._key = list(opening.key or ())
         # One process at a time writes, of a run that may outlive it.
         self._owner = f"{opening.run or ''}/{uuid.uuid4().hex}"
-        self._rows: list[Row] = []
-        self._number = opening.written or 0
-        self._held = 0
         self._columns: list[str] = []
         self._refused: list[RefusedResult] = []
         # So many of them have been reported.
         self._told = 0
-        self._connection: Any = None
         try:
             self._patiently(self._open)
         except (RunError, UsageError):
             self.close()
             raise
 
-    def write(self, batch: ResultBatch) -> None:
-        """Results that the table has already, of a run that continues, are left out."""
-        self._rows += rows_behind(self._held, batch, self._number, self._opening.dictionary)
-        self._number += len(batch)
-        if len(self._rows) > MOST_ROWS:
-            # A batch has all results of its ticks.
-            self.flush()
-
     def flush(self) -> None:
-        """Write the rows that were collected. RunError when the patience of `retry` is at its end."""
         if self._rows:
             rows, self._rows, self._told = self._rows, [], 0
             self._patiently(lambda: self._write(rows))
-
-    def commit(self) -> int:
-        """The number of the last result, which the table has now."""
-        self.flush()
-        return self._number
-
-    def close(self) -> None:
-        """Close the file; rows that were not flushed are dropped."""
-        if self._connection is not None:
-            self._connection.close()
 
     # --- the file -----------------------------------------------------------------------------------------------------
 
@@ -201,12 +172,14 @@ class FileTableSink:
                 return action()
             except self._database.errors as error:
                 if not self._database.is_away(error):
-                    raise RunError(f"{self._to.shown}: {_said(error)}") from None
+                    raise RunError(f"{self._to.shown}: {in_one_line(error)}") from None
                 if not warned:
-                    _LOG.warning("%s: %s; trying again for %g s", self._to.shown, _said(error), self._to.patience)
+                    _LOG.warning("%s: %s; trying again for %g s", self._to.shown, in_one_line(error), self._to.patience)
                 warned = True
                 if not backoff.wait():
-                    message = f"{self._to.shown}: no success within {self._to.patience:g} s (retry=): {_said(error)}"
+                    message = (
+                        f"{self._to.shown}: no success within {self._to.patience:g} s (retry=): {in_one_line(error)}"
+                    )
                     raise RunError(message) from None
 
     def _transaction(self, action: Callable[[], None]) -> None:
@@ -320,7 +293,7 @@ class FileTableSink:
             return [*before, *rows]
         if len(rows) == 1:
             values = rows[0][3:]
-            refused = RefusedResult(f"{self._to.shown} refuses a row: {_said(error)}; the row is {values}")
+            refused = RefusedResult(f"{self._to.shown} refuses a row: {in_one_line(error)}; the row is {values}")
             self._refused.append(refused.about(rows[0][0], dict(zip(self._variables, values, strict=True))))
             if len(self._refused) > _MOST_REFUSED:
                 raise RunError(f"{self._refused[0]}; and so it does {_MOST_REFUSED:,} others of the same step")
@@ -359,8 +332,3 @@ class FileTableSink:
 
 class _TakenBack(Exception):
     """Ends a transaction that was only tried."""
-
-
-def _said(error: Exception) -> str:
-    """The message of the database, in one line."""
-    return " ".join(str(error).split()) or type(error).__name__

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.location import Location
 from cqels_py.connections.postgresql import psycopg_for, settings_of
 from cqels_py.connections.retry import Backoff
@@ -19,7 +18,7 @@ from cqels_py.connections.schemes import needed
 from cqels_py.errors import RefusedResult, RunError, UsageError
 from cqels_py.sinks.postgresql_table import Held, Table
 from cqels_py.sinks.protocol import SinkOpening
-from cqels_py.sinks.table_changes import MOST_ROWS, Row, rows_behind
+from cqels_py.sinks.table_changes import Row, RowSink, check_results, in_one_line
 
 APPEND, UPSERT = "append", "upsert"
 _A_MOMENT = 2.0
@@ -61,26 +60,18 @@ class PostgresConnector:
 
     def open(self, opening: SinkOpening) -> PostgresSink:
         """Connect, and prepare the table. RunError if the server refuses, UsageError if the table does not fit the query."""
-        if opening.form == "CONSTRUCT":
-            raise UsageError(f"{self.shown}: a table holds the results of SELECT and ASK, not of CONSTRUCT")
-        if any(name.startswith("_") for name in opening.variables):
-            raise UsageError(
-                f"{self.shown}: columns with _ at their beginning are this sink's own; rename the variable"
-            )
+        check_results(opening, self.shown)
         return PostgresSink(self, opening)
 
 
-class PostgresSink:
-    """Collects rows, and writes them in a transaction when the step is complete."""
+class PostgresSink(RowSink):
+    """A table of PostgreSQL."""
 
     def __init__(self, to: PostgresConnector, opening: SinkOpening) -> None:
         self._psycopg: Any = needed("psycopg", "psycopg", "postgres", "postgresql://")
+        super().__init__(opening)
         self._to = to
-        self._opening = opening
         self._backoff = Backoff(to.patience)
-        self._rows: list[Row] = []
-        self._number = opening.written or 0
-        self._connection: Any = None
         self._table: Table
         self._open()
 
@@ -94,34 +85,15 @@ class PostgresSink:
             except (self._psycopg.Error, Held) as error:
                 self.close()
                 if not isinstance(error, Held) or not patience.wait():
-                    raise RunError(f"{self._to.shown}: {_said(error)}") from None
+                    raise RunError(f"{self._to.shown}: {in_one_line(error)}") from None
             except UsageError:
                 self.close()
                 raise
 
-    def write(self, batch: ResultBatch) -> None:
-        """Results that the table has already, of a run that continues, are left out."""
-        self._rows += rows_behind(self._held, batch, self._number, self._opening.dictionary)
-        self._number += len(batch)
-        if len(self._rows) > MOST_ROWS:
-            # A batch has all results of its ticks.
-            self.flush()
-
     def flush(self) -> None:
-        """Write the collected results, however long the server is away. RunError when the patience of `retry` is at its end."""
         if self._rows:
             self._patiently(self._transaction)
             self._rows = []
-
-    def commit(self) -> int:
-        """The number of the last result, which the table has now."""
-        self.flush()
-        return self._number
-
-    def close(self) -> None:
-        """End the connection; rows that were not flushed are dropped."""
-        if self._connection is not None:
-            self._connection.close()
 
     # --- the connection -----------------------------------------------------------------------------------------------
 
@@ -147,14 +119,14 @@ class PostgresSink:
                 return
             except (self._psycopg.OperationalError, self._psycopg.InterfaceError, Held) as error:
                 if not lost:
-                    _LOG.warning("%s: %s; trying again for %g s", self._to.shown, _said(error), self._to.patience)
+                    _LOG.warning("%s: %s; trying again for %g s", self._to.shown, in_one_line(error), self._to.patience)
                 lost = True
                 if not self._backoff.wait():
                     raise RunError(
-                        f"{self._to.shown}: no success within {self._to.patience:g} s (retry=): {_said(error)}"
+                        f"{self._to.shown}: no success within {self._to.patience:g} s (retry=): {in_one_line(error)}"
                     ) from None
             except self._psycopg.Error as error:
-                raise RunError(f"{self._to.shown}: {_said(error)}") from None
+                raise RunError(f"{self._to.shown}: {in_one_line(error)}") from None
 
     def _report_back(self) -> None:
         _LOG.warning("%s: connected again", self._to.shown)
@@ -199,14 +171,9 @@ class PostgresSink:
 
     def _refused(self, row: Row, error: Exception) -> None:
         values = row[3:] if not self._to.changelog else row[: len(self._opening.variables)]
-        refused = RefusedResult(f"{self._to.shown} refuses a row: {_said(error)}; the row is {values}").about(
+        refused = RefusedResult(f"{self._to.shown} refuses a row: {in_one_line(error)}; the row is {values}").about(
             self._number if self._to.changelog else row[0], dict(zip(self._opening.variables, values, strict=True))
         )
         if self._opening.report is None:
             raise refused
         self._opening.report(refused)
-
-
-def _said(error: Exception) -> str:
-    """The message of the server, in one line."""
-    return " ".join(str(error).split()) or type(error).__name__

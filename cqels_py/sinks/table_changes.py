@@ -1,15 +1,18 @@
-"""Results as rows of a table, and the changes that they make in one that equals the answer."""
+"""Results as rows of a table of a database, and the changes that they make in one that equals the answer."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
+from cqels_py.errors import UsageError
 from cqels_py.formats.values import columns_of_values
 from cqels_py.functions.dates import instant_text
+from cqels_py.sinks.protocol import SinkOpening
 
 Row: TypeAlias = tuple[Any, ...]
 """A result: its number, time and sign, then its values."""
@@ -17,6 +20,50 @@ PROGRESS: Final = "_cqels_progress"
 """The table with the number of the last result that each table has."""
 MOST_ROWS: Final = 100_000
 """The number of rows after which a transaction is made although more results of the same step follow."""
+
+
+def check_results(opening: SinkOpening, shown: str) -> None:
+    """UsageError for results that are no rows of a table, or have names of columns that are the sink's own. `shown`: its URL."""
+    if opening.form == "CONSTRUCT":
+        raise UsageError(f"{shown}: a table holds the results of SELECT and ASK, not of CONSTRUCT")
+    if any(name.startswith("_") for name in opening.variables):
+        raise UsageError(f"{shown}: columns with _ at their beginning are this sink's own; rename the variable")
+
+
+class RowSink(ABC):
+    """Base of sinks that collect rows, and write them in a transaction when the step is complete.
+
+    `_number`: that of the last result; `_held`: the table has results up to this number.
+    """
+
+    def __init__(self, opening: SinkOpening) -> None:
+        self._opening = opening
+        self._rows: list[Row] = []
+        self._number = opening.written or 0
+        self._held = 0
+        self._connection: Any = None
+
+    def write(self, batch: ResultBatch) -> None:
+        """Results that the table has already, of a run that continues, are left out."""
+        self._rows += rows_behind(self._held, batch, self._number, self._opening.dictionary)
+        self._number += len(batch)
+        if len(self._rows) > MOST_ROWS:
+            # A batch has all results of its ticks.
+            self.flush()
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Write the rows that were collected. RunError when the patience of `retry` is at its end."""
+
+    def commit(self) -> int:
+        """The number of the last result, which the table has now."""
+        self.flush()
+        return self._number
+
+    def close(self) -> None:
+        """End the connection; rows that were not flushed are dropped."""
+        if self._connection is not None:
+            self._connection.close()
 
 
 def rows_behind(held: int, batch: ResultBatch, number: int, dictionary: Dictionary) -> list[Row]:
@@ -47,3 +94,8 @@ def last_by_key(rows: Sequence[Row], places: Sequence[int]) -> dict[Row, Row | N
         else:
             found.setdefault(key, None)
     return found
+
+
+def in_one_line(error: Exception) -> str:
+    """The message of a database."""
+    return " ".join(str(error).split()) or type(error).__name__
