@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote
 
 from cqels_py.client.bodies import body_of, static_of
 from cqels_py.client.failures import error_of
+from cqels_py.service.names import checked_name
 
 Answer = TypeVar("Answer")
 _JSON = "application/json"
@@ -118,11 +118,11 @@ def _put(path: str, given: Mapping[str, Any], source: str | None) -> Request[dic
 
 
 def _stream(name: str) -> str:
-    return f"/streams/{quote(name, safe='')}"
+    return f"/streams/{checked_name(name)}"
 
 
 def _query(name: str) -> str:
-    return f"/queries/{quote(name, safe='')}"
+    return f"/queries/{checked_name(name)}"
 
 
 def _nothing(body: bytes) -> None:

@@ -16,7 +16,6 @@ from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.python_times import duration
 from cqels_py.suggestions import unknown
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|\\^`\x7f]*')
 DIALECTS = tuple(dialect.value for dialect in Dialect)
 _INLINE = {
@@ -25,15 +24,6 @@ _INLINE = {
     "application/trig": pyoxigraph.RdfFormat.TRIG,
     "text/turtle": pyoxigraph.RdfFormat.TURTLE,
 }
-
-
-def checked_name(name: str) -> str:
-    """The name of a stream or a query. UsageError for one that is none."""
-    if not NAME.fullmatch(name):
-        raise UsageError(
-            f"{name!r} is no name: it has 1 to 100 letters, digits, '_', '-' and '.', and begins with a letter or a digit"
-        )
-    return name
 
 
 @dataclass(frozen=True, slots=True)

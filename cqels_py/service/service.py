@@ -33,10 +33,11 @@ from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import MessageContext, RowMap, read_map
 from cqels_py.mappings.mapping import Mapping as RowMapping
 from cqels_py.service.allowed import Allowed
-from cqels_py.service.definitions import Keep, KeptQuery, QueryDefinition, StreamDefinition, checked_name, inline_static
+from cqels_py.service.definitions import Keep, KeptQuery, QueryDefinition, StreamDefinition, inline_static
 from cqels_py.service.failures import Conflict, NotFound, TooLarge, TooMany
 from cqels_py.service.folder import Folder
 from cqels_py.service.limits import Limits
+from cqels_py.service.names import checked_name
 from cqels_py.service.result_lines import ResultLines
 from cqels_py.service.result_sink import ResultSink
 from cqels_py.service.result_store import ResultStore
@@ -240,7 +241,9 @@ class Service:
         found = self.streams.get(name)
         if found is None:
             raise NotFound(
-                unknown("stream", name, list(self.streams)) if self.streams else f"no stream {name!r} was declared"
+                unknown("stream", name, list(self.streams))
+                if self.streams
+                else f"no stream {name!r} was declared; PUT /streams/{name} with its iri declares it, or cqels send --iri IRI"
             )
         return found
 

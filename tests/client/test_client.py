@@ -226,6 +226,14 @@ def test_an_address_that_is_none(server: str) -> None:
         Client(server)
 
 
+@pytest.mark.parametrize("name", ["hot/plan", "../streams/s", "hot?from=1", "", "a b"])
+def test_a_name_that_is_none_asks_for_nothing_else(client: Client, name: str) -> None:
+    with pytest.raises(UsageError, match="is no name: it has 1 to 100 letters"):
+        client.show(name)
+    with pytest.raises(UsageError, match="is no name: it has 1 to 100 letters"):
+        client.delete_stream(name)
+
+
 def test_media_types_are_those_of_the_service() -> None:
     assert {kind: format for format, kind in MEDIA_TYPES.items()} == FORMATS
 
