@@ -7,6 +7,7 @@ import numpy as np
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow.program_parts import MOST_MATCHES, StepTicks, view_of
 from cqels_py.event_time.clock import Step, TickClock
+from cqels_py.event_time.windows import BEFORE_ALL
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.steps import element
 from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
@@ -90,6 +91,8 @@ class ElementRecord:
             self._clock.set_timers(self._boundaries[: to[element.DUE_BOUNDARIES]])
         made = self._clock.step(self._time.copy(), self._stream.copy(), self._first.copy())
         to[element.TICKS], to[element.DUE_THROUGH] = len(made.ticks), made.expired_through
+        if any(map(len, made.session_ends)):
+            to[element.ENDED] = to[element.STEP]
         self._number[:], self._element_tick[:], self._made = made.number, made.element_tick, made
         return len(made.ticks) <= _MOST_TICKS
 
@@ -118,6 +121,11 @@ class ElementRecord:
         """The time of the step's last tick; None: it has none."""
         ticks = self._to_numbers[element.TICKS]
         return self._clock.instant(ticks - 1) if ticks else None
+
+    @property
+    def last_session_end(self) -> int:
+        """As of the current step."""
+        return BEFORE_ALL if self._made is None else self._made.last_session_end
 
     def batch(self) -> ElementBatch:
         """The element, whose terms have ids."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from cqels_py.event_time.windows import Measure
 from cqels_py.kernels.compiler.manifest import KernelCall, manifest
 from cqels_py.operators.r2r.join import layout_of
 from cqels_py.plan import nodes as plan
@@ -105,7 +106,10 @@ def _unused_scans(query: Plan) -> Iterator[str]:
     bounds = [window.bounds for window in query.windows]
     if all(each.size is not None for each in bounds):
         yield "steps.scan.keep"
-    if all(each.size is None or (each.eager and not each.delay) for each in bounds):
+    sessions = [each for each in bounds if each.measure is Measure.SESSION and each.eager]
+    if not sessions:
+        yield "steps.scan.take_session"
+    if all(each.size is None or each in sessions or (each.eager and not each.delay) for each in bounds):
         yield "steps.scan.wait"
 
 

@@ -75,7 +75,12 @@ _CALLED = NumberRows | TransitiveClosure
 """Operators that Python calls in the middle of a program. They do nothing where their inputs do not change."""
 
 
-_MEASURES = {Measure.TIME: scan.OF_TIME, Measure.ELEMENTS: clock.ELEMENTS, Measure.TRIPLES: clock.TRIPLES}
+_MEASURES = {
+    Measure.TIME: scan.OF_TIME,
+    Measure.SESSION: scan.OF_SESSION,
+    Measure.ELEMENTS: clock.ELEMENTS,
+    Measure.TRIPLES: clock.TRIPLES,
+}
 """Those of windows as entries know them."""
 ENCODED, TIMED, ROUTED = 1, 2, 3
 """After so many rows the element's terms have ids, the clock has taken it in, and its triples are routed."""
@@ -405,7 +410,9 @@ class ProgramBuilder:
                 entry, state = scan.scan, (scan.SLIDE.address(), window.address)
                 part = ScanPart(each, window, output)
             case WaitingWindow():
-                entry, state, bounds = scan.wait, (0, window.address), each.bounds
+                state, bounds = (0, window.address), each.bounds
+                eager_session = bounds.measure is Measure.SESSION and bounds.eager
+                entry = scan.take_session if eager_session else scan.wait
                 assert bounds.size is not None
                 links = *links, bounds.step or 0, bounds.start, bounds.delay, bounds.size, window.keeps_ids
                 window.make_scratch(MOST_ROWS)

@@ -179,7 +179,10 @@ class ScanPart:
 
 @dataclass(slots=True)
 class WaitPart:
-    """A scan over a window with STEP, or a delay. `points`, `entering`, `asked`: of its record, as of kernels/steps/scan.py."""
+    """A scan over a window with STEP, of sessions, or a delay.
+
+    `points`, `entering`, `asked`: of its record, as of kernels/steps/scan.py.
+    """
 
     source: WindowScan
     window: WaitingWindow

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.clock import Step
-from cqels_py.event_time.windows import BEFORE_ALL, Measure
+from cqels_py.event_time.windows import Measure
 from cqels_py.kernels.primitives.dtypes import INT64
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.structures.hashing import mix
@@ -56,7 +56,7 @@ class RoutedBatch:
         if measure is Measure.TIME:
             return self.step.expired_through
         if measure is Measure.SESSION:
-            return max([ends.item(-1) for ends in self.step.session_ends if len(ends)], default=BEFORE_ALL)
+            return self.step.last_session_end
         return self.arrivals.streams[stream].reached(measure)
 
     def matched_patterns(self) -> list[int]:
@@ -82,11 +82,14 @@ class RoutedElement:
 
     router: Router
     due_through: int
+    last_session_end: int
     counter: ArrivalCounter
 
     def reached(self, measure: Measure, stream: int) -> int:
         if measure is Measure.TIME:
             return self.due_through
+        if measure is Measure.SESSION:
+            return self.last_session_end
         return (self.counter.elements if measure is Measure.ELEMENTS else self.counter.triples)[stream]
 
     def matched_patterns(self) -> list[int]:

@@ -167,9 +167,9 @@ class WindowScan(Scan):
 
     @property
     def is_plain(self) -> bool:
-        """Does it take in the triples that match its pattern and conditions, into a window that is no session?"""
+        """Does it take in the triples that match its pattern and conditions?"""
         in_graph = bool(len(self.columns)) and int(self.columns.max()) > _LAST_OF_TRIPLE
-        return self.bounds.measure is not Measure.SESSION and not (self._owned or in_graph)
+        return not (self._owned or in_graph)
 
 
 class PartitionedScan(Scan):

@@ -168,9 +168,7 @@ class SharedProgram:
     def affected(self) -> list[ScanReader]:
         """The queries that take part in the step, in the order in which they were attached."""
         routed = self._routed
-        return self._shared.readers.affected(
-            self._shared.routed_one(self._element.due_through) if routed is None else routed
-        )
+        return self._shared.readers.affected(self._shared.routed_one(self._element) if routed is None else routed)
 
     def run(self, dataflow: Dataflow) -> Outcome:
         """Let a query take part. COMPLETE: its results are those of `results`. STOPPED: it is to process `routed`."""

@@ -43,6 +43,12 @@ class SettlesCounts(Protocol):
 class ElementRecord(Protocol):
     """An element that the clock has taken in, and whose triples are routed."""
 
+    @property
+    def due_through(self) -> int: ...
+
+    @property
+    def last_session_end(self) -> int: ...
+
     def batch(self) -> ElementBatch: ...
 
     def step(self) -> Step: ...
@@ -243,9 +249,9 @@ class SharedScans:
         if self._counts_steps and last_tick is not None:
             self._last_tick = last_tick
 
-    def routed_one(self, due_through: int) -> RoutedElement:
+    def routed_one(self, taken: ElementRecord) -> RoutedElement:
         """How far the step of this element has come, once its triples are routed."""
-        return RoutedElement(self.router, due_through, self._counter)
+        return RoutedElement(self.router, taken.due_through, taken.last_session_end, self._counter)
 
     def routed_by_program(self, taken: ElementRecord) -> RoutedBatch:
         """The step of this element, for calls."""

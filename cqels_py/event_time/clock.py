@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from cqels_py.errors import RunError
 from cqels_py.event_time.timers import EventTimers
-from cqels_py.event_time.windows import NEVER, Bounds, Measure, Points
+from cqels_py.event_time.windows import BEFORE_ALL, NEVER, Bounds, Measure, Points
 from cqels_py.kernels.primitives.dtypes import INT32, INT64
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.windows import clock as kernel
@@ -86,6 +86,11 @@ class Step:
     boundary_through: tuple[int, ...]
     session_ends: tuple[Points, ...]
     ended_through: int
+
+    @property
+    def last_session_end(self) -> int:
+        """The last instant at which a session of a window has ended, or with PARTITION BY may have; before all if none has."""
+        return max([ends.item(-1) for ends in self.session_ends if len(ends)], default=BEFORE_ALL)
 
 
 def _each_once(instants: Points) -> Points:
@@ -201,14 +206,26 @@ class _OpenInstant:
 
 
 class _Sessions:
-    """When the sessions of a window end: a gap after its stream's last element, unless another arrives within it."""
+    """When the sessions of a window end: a gap after its stream's last element, unless another arrives within it.
+
+    `last` (1): the time of that element while its session is open, or NEVER, where kernels find and set it.
+    """
 
     STATE = ("_last", "ended")
 
-    def __init__(self, gap: int) -> None:
+    def __init__(self, gap: int, last: Points) -> None:
         self._gap = gap
-        self._last: int | None = None
+        self._last_of = last
         self._ended: list[Points] = []
+
+    @property
+    def _last(self) -> int | None:
+        last = self._last_of.item()
+        return None if last == NEVER else last
+
+    @_last.setter
+    def _last(self, time: int | None) -> None:
+        self._last_of[0] = NEVER if time is None else time
 
     @property
     def next_instant(self) -> int:
@@ -217,6 +234,11 @@ class _Sessions:
         if len(ended):
             return int(ended[0])
         return NEVER if self._last is None else self._last + self._gap
+
+    @property
+    def has_ended(self) -> bool:
+        """Are there ends that have not been taken yet?"""
+        return bool(self._ended)
 
     @property
     def ended(self) -> Points:
@@ -255,6 +277,7 @@ class _PossibleSessionEnds:
     """When sessions of single values may end: a gap after each element."""
 
     STATE = ("_schedule",)
+    has_ended = True
 
     def __init__(self, gap: int) -> None:
         self._gap = gap
@@ -295,6 +318,8 @@ class TickClock(StateRecord):
     _quiet = StateArray[np.int64](kernel.QUIET)
     _open = StateArray[np.int64](kernel.OPEN)
     _opened_by = StateArray[np.int64](kernel.OPENED_BY)
+    _gaps = StateArray[np.int64](kernel.SESSIONS)
+    _last_of = StateArray[np.int64](kernel.LAST_OF)
 
     STATE = (
         *("_counts", "_entries", "_exits", "_sessions", "_next_boundary"),
@@ -323,11 +348,7 @@ class TickClock(StateRecord):
             _OpenInstant(opened[index]) if index in opened else _Schedule() for index in range(len(self._windows))
         ]
         self._exits = [_Schedule() for _ in windows]
-        self._sessions: dict[int, _Sessions | _PossibleSessionEnds] = {
-            index: _PossibleSessionEnds(window.bounds.size) if window.partitioned else _Sessions(window.bounds.size)
-            for index, window in enumerate(self._windows)
-            if window.bounds.measure is Measure.SESSION and window.bounds.size is not None
-        }
+        self._sessions = self._make_sessions()
         self._next_boundary: list[int | None] = [None] * len(self._windows)
         self._now = _BEFORE_ALL
         self._started = False
@@ -364,6 +385,22 @@ class TickClock(StateRecord):
         """The time of the last element; None before the first."""
         return self._now if self._started else None
 
+    def _make_sessions(self) -> dict[int, _Sessions | _PossibleSessionEnds]:
+        """Those of windows of sessions, by window."""
+        gaps = {
+            index: window.bounds.size
+            for index, window in enumerate(self._windows)
+            if window.bounds.measure is Measure.SESSION and window.bounds.size is not None
+        }
+        told = [index for index in gaps if not self._windows[index].partitioned]
+        self._gaps = np.array([(self._windows[index].stream, gaps[index]) for index in told], np.int64).reshape(-1, 2)
+        self._last_of = np.full(len(told), NEVER, np.int64)
+        last = {index: self._last_of[place : place + 1] for place, index in enumerate(told)}
+        return {
+            index: _Sessions(gap, last[index]) if index in last else _PossibleSessionEnds(gap)
+            for index, gap in gaps.items()
+        }
+
     @property
     def _has_timers(self) -> bool:
         return self.timers is not None and self.timers.next_instant != NEVER
@@ -397,7 +434,7 @@ class TickClock(StateRecord):
     @property
     def takes_single(self) -> bool:
         """May `kernels.windows.clock.step` alone take in most single elements, those up to QUIET?"""
-        return not self._sessions and (self.timers is None or self.timers.least_delay is None)
+        return self.timers is None or (self.timers.least_delay is None and not self._sessions)
 
     def set_timers(self, instants: Points) -> None:
         """Ask for ticks at the ends of these instants, which are to come in the next step."""
@@ -411,17 +448,20 @@ class TickClock(StateRecord):
             return
         schedules = [each for each in (*self._entries, *self._exits) if isinstance(each, _Schedule)]
         following = [boundary for boundary in self._next_boundary if boundary is not None and self._every_boundary]
+        # With STEP, sessions that have ended wait for a boundary.
+        following += [each.next_instant for each in self._sessions.values() if each.has_ended]
         if self.timers is not None:
             following.append(self.timers.next_instant)
         self._quiet[:] = min([*following, *(each.next_instant for each in schedules)], default=NEVER)
         for index, window in enumerate(self._windows):
-            if not self._timed_step(window):
-                continue
             bounds, stream, entries = window.bounds, window.stream, self._entries[index]
-            if isinstance(entries, _OpenInstant):
+            if isinstance(self._sessions.get(index), _PossibleSessionEnds):
+                # Each element sets another one.
+                self._quiet[stream] = _BEFORE_ALL
+            if not self._timed_step(window) or isinstance(entries, _OpenInstant):
                 continue
             noted = entries.last - bounds.delay
-            if bounds.size is not None:
+            if bounds.size is not None and index not in self._sessions:
                 noted = min(noted, self._exits[index].last - bounds.delay - bounds.size)
             self._quiet[stream] = min(self._quiet.item(stream), noted)
 

@@ -32,7 +32,15 @@ from tests.support.harness import assert_engine_right
 
 NAMES = (
     *("filter", "join", "optional", "average", "extremes", "joined texts", "distinct", "texts", "chain", "sequence"),
-    *("step and eager", "count", "count steps and time", "delayed"),
+    *(
+        "step and eager",
+        "count",
+        "count steps and time",
+        "delayed",
+        "groups of sessions",
+        "two sessions",
+        "session steps",
+    ),
 )
 """Of plans with each kind of state."""
 

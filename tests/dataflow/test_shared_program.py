@@ -66,10 +66,11 @@ def over(body: str, columns: str) -> str:
     return f"PREFIX : <{EX}> SELECT {columns} WHERE {{ {body} }}"
 
 
-def drawn_text(drawn: random.Random) -> str:
-    """A query over the windows A and B, of which several are alike."""
+def drawn_text(drawn: random.Random, windows: tuple[str, str] = ("RANGE 10s", "RANGE 5s")) -> str:
+    """A query over two windows, of which several are alike."""
+    a, b = A.replace("RANGE 10s", windows[0]), B.replace("RANGE 5s", windows[1])
     body = drawn.choice(
-        (f"{A} {B}", f"{A} {B}", CHAIN, f"{A} OPTIONAL {{ {B} }}", f"{A} MINUS {{ {B} }}", f"{{ {A} }} UNION {{ {B} }}")
+        (f"{a} {b}", f"{a} {b}", CHAIN, f"{a} OPTIONAL {{ {b} }}", f"{a} MINUS {{ {b} }}", f"{{ {a} }} UNION {{ {b} }}")
     )
     names = "kx" if "MINUS" in body else "kxy"
     if drawn.random() < 0.4:
@@ -88,10 +89,15 @@ def drawn_text(drawn: random.Random) -> str:
     return over(body, distinct + " ".join(f"?{name}" for name in drawn.sample(names, 2)))
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_drawn_queries_come_and_go(seed: int, outcomes: list[Outcome], in_mode: Callable[[str], None]) -> None:
+WINDOWS = ("RANGE 10s", "RANGE 5s"), ("SESSION 3s", "SESSION 2s"), ("SESSION 900ms STEP 2s", "RANGE 5s")
+
+
+@pytest.mark.parametrize(("seed", "windows"), [(seed, WINDOWS[max(0, seed // 4 - 1)]) for seed in range(16)])
+def test_drawn_queries_come_and_go(
+    seed: int, windows: tuple[str, str], outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
     drawn = random.Random(seed)
-    pool = [drawn_text(drawn) for _ in range(4)]
+    pool = [drawn_text(drawn, windows) for _ in range(4)]
     texts = [drawn.choice(pool) for _ in range(7)]
     pushed, actions = of_both_streams(140, seed, 2 * SECOND), dict[int, str]()
     for at in drawn.sample(range(20, 130), 8):

@@ -208,6 +208,12 @@ WINDOWS = {
     "triple steps": _over("STREAM :a [TRIPLES 6 STEP 4] { ?k :a ?x }", "?k ?x"),
     "count steps and time": _over("STREAM :a [COUNT 6 STEP 2] { ?k :a ?x } {B}", "?k ?x ?y"),
     "all": _over("STREAM :a [ALL] { ?k :a ?x } {B}", "?k ?x ?y"),
+    "session": _over("STREAM :a [SESSION 900ms] { ?k :a ?x }", "?k ?x"),
+    "session with a filter": _over("STREAM :a [SESSION 1s] { ?k :a ?x } FILTER(?x > 40)", "?k ?x"),
+    "groups of sessions": _over("STREAM :a [SESSION 900ms] { ?k :a ?x }", "?k (AVG(?x) AS ?mean)") + " GROUP BY ?k",
+    "two sessions": _over("STREAM :a [SESSION 900ms] { ?k :a ?x } STREAM :b [SESSION 2s] { ?k :b ?y }", "?k ?x ?y"),
+    "session and optional": _over("{A} OPTIONAL { STREAM :b [SESSION 500ms] { ?k :b ?y } }", "?k ?x ?y"),
+    "session steps": _over("STREAM :a [SESSION 900ms STEP 2s] { ?k :a ?x } {B}", "?k ?x ?y"),
 }
 QUERIES |= WINDOWS
 ONLY_STEPS = ("step", "step with a filter", "tumbling", "groups of steps", "two steps", "delayed steps")
@@ -495,7 +501,9 @@ def test_elements_of_which_some_have_no_triples_stay_in_order(
     assert_equal_in_both(WINDOWS[name], pushed, outcomes, in_mode)
 
 
-@pytest.mark.parametrize("name", ["step and eager", "delayed", "delayed and eager", "count steps", "all"])
+@pytest.mark.parametrize(
+    "name", ["step and eager", "delayed", "delayed and eager", "count steps", "all", "two sessions", "session steps"]
+)
 def test_profiles_count_rows_alike(name: str, in_mode: Callable[[str], None]) -> None:
     counts = []
     for mode in MODES:

@@ -23,6 +23,7 @@ MORE = (
     ),
     "SELECT ?a (MIN(?v) AS ?m) (AVG(?v) AS ?n) WHERE { STREAM :s [RANGE 2s] { ?a :p ?b } STREAM :s [RANGE 3s] { ?a :v ?v } } "
     "GROUP BY ?a",
+    "SELECT ?a ?v WHERE { STREAM :s [SESSION 1s] { ?a :v ?v } }",
     "SELECT ?a ?v WHERE { STREAM :s [COUNT 2 PARTITION BY ?a] { ?a :v ?v } }",
     "SELECT ?a (COUNT(*) AS ?n) WHERE { STREAM :s [SESSION 1s PARTITION BY ?a] { ?a :v ?v } } GROUP BY ?a",
     "SELECT ?k { MATCH WITHIN 4s { EVENT ON :s { ?k :v ?x } SEQ EVENT ON :s { ?k :v ?y } } FILTER(?x <= ?y) }",

@@ -17,7 +17,7 @@ from cqels_py.kernels.compiler.native_call import (
     UINT8S,
     NativeCall,
 )
-from cqels_py.kernels.primitives.state_record import int32s, int64s, matrix, uint8s
+from cqels_py.kernels.primitives.state_record import int32s, int64_rows, int64s, matrix, uint8s
 from cqels_py.kernels.primitives.status import DONE, PYTHON_NEEDED
 from cqels_py.kernels.text.triples import encode_triples
 from cqels_py.kernels.windows import clock, match
@@ -26,10 +26,10 @@ WORDS, TIME, STREAM, FIRST, COLUMNS, OF_TRIPLE, NUMBER, ELEMENT_TICK, MATCHES, T
 """The arrays of an element's record. COLUMNS: three of them, one after the other, without gaps. OF_TRIPLE: zeros, as all triples are
 those of the one element. MATCHES: as `match` writes them. TEXTS: the terms, as `encode_triples` reads them. BOUNDARIES: instants at
 whose ends there are ticks."""
-LENGTH, TRIPLES, SCOPE, THROUGH, TICKS, DUE_THROUGH, DUE_BOUNDARIES, STEP = range(8)
+LENGTH, TRIPLES, SCOPE, THROUGH, TICKS, DUE_THROUGH, DUE_BOUNDARIES, ENDED, STEP = range(9)
 """WORDS: bytes of the texts, number of triples, scope of blank nodes, the instant up to which all is known; the clock writes the
 number of ticks, and the instant up to which promised ticks were due. DUE_BOUNDARIES: so many BOUNDARIES are due. STEP: the number of
-the step."""
+the step; ENDED: that of the last one in which sessions have ended."""
 
 LINKS = 0
 ELEMENT, KERNEL, STATE = range(3)
@@ -90,9 +90,28 @@ def _open_instant(clock_record, stream, time):
 
 
 @jit_flat
+def _session_ends(clock_record, time):
+    """Has a session ended before this time?"""
+    windows, last = int64_rows(clock_record, clock.SESSIONS), int64s(clock_record, clock.LAST_OF)
+    for w in range(len(last)):
+        if last[w] != clock.NEVER and time - last[w] > windows[w, 1]:
+            return True
+    return False
+
+
+@jit_flat
+def _continue_sessions(clock_record, stream, time):
+    """Sessions over the element's stream go on, or begin."""
+    windows, last = int64_rows(clock_record, clock.SESSIONS), int64s(clock_record, clock.LAST_OF)
+    for w in range(len(last)):
+        if windows[w, 0] == stream:
+            last[w] = time
+
+
+@jit_flat
 def tell_time(record):
-    """The element's number and its tick, with those of expiries before it. PYTHON_NEEDED: the clock needs room, or boundaries pass
-    or are to be noted."""
+    """The element's number and its tick, with those of expiries before it. PYTHON_NEEDED: the clock needs room, or boundaries or
+    ends of sessions pass or are to be noted."""
     links = int64s(record, LINKS)
     element = links[ELEMENT]
     words, stream = int64s(element, WORDS), int32s(element, STREAM)
@@ -100,7 +119,9 @@ def tell_time(record):
     if time > int64s(links[STATE], clock.QUIET)[stream[0]] or words[DUE_BOUNDARIES] + len(opened) > len(boundaries):
         return PYTHON_NEEDED
     # After an end of the sources elements may still come at an instant that has been told.
-    if len(opened) > 0 and time <= words[THROUGH]:
+    if len(opened) + len(int64s(links[STATE], clock.LAST_OF)) > 0 and time <= words[THROUGH]:
+        return PYTHON_NEEDED
+    if _session_ends(links[STATE], time):
         return PYTHON_NEEDED
     due = _ended_instants(links[STATE], words, boundaries)
     ticks, through = _clock(
@@ -114,6 +135,7 @@ def tell_time(record):
     if ticks < 0:
         return PYTHON_NEEDED
     _open_instant(links[STATE], stream[0], time)
+    _continue_sessions(links[STATE], stream[0], time)
     return DONE
 
 

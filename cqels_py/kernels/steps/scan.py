@@ -24,12 +24,14 @@ from cqels_py.kernels.steps.element import (
     DUE_THROUGH,
     ELEMENT,
     ELEMENT_TICK,
+    ENDED,
     KERNEL,
     LINKS,
     MATCHES,
     NUMBER,
     OF_TRIPLE,
     STATE,
+    STEP,
     THROUGH,
     TICKS,
     TIME,
@@ -40,16 +42,17 @@ from cqels_py.kernels.windows import clock, delayed, match, sliding, varint_queu
 
 ROUTER, PATTERN, TESTS, EVALUATE, CLOCK, OUTPUT, MEASURE, STREAM_OF = range(3, 11)
 """LINKS, behind those of every entry, whose STATE is the window: the router's table, the pattern's number there, how many conditions
-there are, the kernel for them, the clock, where the changes go, the window's measure (`clock.ELEMENTS`, `clock.TRIPLES` or OF_TIME)
-and the number of its stream."""
+there are, the kernel for them, the clock, where the changes go, the window's measure (`clock.ELEMENTS`, `clock.TRIPLES`, OF_TIME or
+OF_SESSION) and the number of its stream."""
 STEP_OF, START_OF, DELAY, SIZE_OF, KEEPS_IDS = range(11, 16)
-"""Further LINKS of `wait`: the window's STEP (0: none), where its boundaries start, how long ago it ends, its size, and 1 if a
-mapping that expires has its ids."""
-OF_TIME = 2
+"""Further LINKS of `wait` and `take_session`: the window's STEP (0: none), where its boundaries start, how long ago it ends, its
+size, and 1 if a mapping that expires has its ids."""
+OF_TIME, OF_SESSION = 2, 3
 POSITIONS, ROWS, INPUTS, POINTS, NOW, TRUE, ENTERING, ASKED, FIRST_TEST = range(1, 10)
 """Arrays of the record. POSITIONS (width): 0, 1 or 2 for each column. Scratch for as many rows as an element has triples: ROWS, the
 conditions' INPUTS (three columns), POINTS, NOW, TRUE, and the ENTERING mappings (of `wait`: for as many as there are changes).
-ASKED: of `wait`. Condition k has its arrays (conditions.py) from FIRST_TEST + k * FIELDS on; its inputs are columns of triples."""
+ASKED: of `wait` and `take_session`. Condition k has its arrays (conditions.py) from FIRST_TEST + k * FIELDS on; its inputs are
+columns of triples."""
 CALLED, NEW, TAKEN = range(3)
 """ASKED: whether the window has been advanced by Python in this step, as of `by_calls`; how many mappings are new; and how many have
 been since the count was settled."""
@@ -73,7 +76,7 @@ def _matching(record, router, pattern, element):
 @jit_inline
 def _reached(links, element):
     """How far the window's measure has come: it expires through this instant, or number."""
-    if links[MEASURE] == OF_TIME:
+    if links[MEASURE] >= OF_TIME:
         return int64s(element, WORDS)[DUE_THROUGH]
     return int64_rows(links[CLOCK], clock.COUNTS)[links[MEASURE], links[STREAM_OF]]
 
@@ -97,7 +100,7 @@ def _find_entering(record):
         return np.int64(count)
     positions, rows, points = int64s(record, POSITIONS), int64s(record, ROWS), int64s(record, POINTS)
     entering, measure = int64s(record, ENTERING), links[MEASURE]
-    point = time if measure == OF_TIME else int64s(element, NUMBER)[0]
+    point = time if measure >= OF_TIME else int64s(element, NUMBER)[0]
     before = _reached(links, element) - words[TRIPLES] if measure == clock.TRIPLES else 0
     for i in range(count):
         points[i] = before + rows[i] + 1 if measure == clock.TRIPLES else point
@@ -135,12 +138,10 @@ def scan(record):
 
 
 @jit_flat
-def keep(record):
-    """The changes of a window from which nothing expires, and which keeps nothing. PYTHON_NEEDED: a condition needs texts."""
+def _enter(record, count):
+    """Mappings enter when they arrive, and nothing expires."""
     links = int64s(record, LINKS)
-    output, count = links[OUTPUT], _find_entering(record)
-    if count < 0:
-        return PYTHON_NEEDED
+    output = links[OUTPUT]
     ticks, signs, columns = int32s(output, TICK), int8s(output, SIGN), int64s(output, DELTA_COLUMNS)
     entering, tick = int64s(record, ENTERING), int32s(links[ELEMENT], ELEMENT_TICK)[0]
     for i in range(count):
@@ -148,6 +149,15 @@ def keep(record):
     for i in range(len(int64s(record, POSITIONS)) * count):
         columns[i] = entering[i]
     int64s(output, COUNT)[0] = count
+
+
+@jit_flat
+def keep(record):
+    """The changes of a window from which nothing expires, and which keeps nothing. PYTHON_NEEDED: a condition needs texts."""
+    count = _find_entering(record)
+    if count < 0:
+        return PYTHON_NEEDED
+    _enter(record, count)
     return DONE
 
 
@@ -156,7 +166,7 @@ def _passed(links, element):
     """The point, less the delay, through which mappings have entered: with STEP that of the last boundary."""
     limit = _reached(links, element)
     if links[STEP_OF] != 0:
-        if links[MEASURE] == OF_TIME:
+        if links[MEASURE] >= OF_TIME:
             limit = int64s(element, WORDS)[THROUGH]
         limit = max(limit, _BEFORE_ALL)
         limit = (limit - links[START_OF]) // links[STEP_OF] * links[STEP_OF] + links[START_OF]
@@ -164,8 +174,8 @@ def _passed(links, element):
 
 
 @jit_flat
-def _wait_for_entry(record, window, count):
-    """New mappings arrive, which enter later. False: the buffer may be too small."""
+def _append(record, window, count):
+    """New mappings arrive. False: the buffer may be too small."""
     counters, ends, varints = (
         int64s(window, sliding.COUNTERS),
         int64s(window, sliding.PLACES),
@@ -183,6 +193,21 @@ def _wait_for_entry(record, window, count):
     counters[sliding.SPARE] -= bytes_
     counters[sliding.LAST] = arrived + count
     return True
+
+
+@jit_inline
+def _sessions_end(links):
+    """Have sessions ended in this step?"""
+    words = int64s(links[ELEMENT], WORDS)
+    return words[ENDED] == words[STEP]
+
+
+@jit_inline
+def _expires(links, oldest, through):
+    """Can a window's oldest mapping expire, which arrived at this point?"""
+    if links[MEASURE] == OF_SESSION:
+        return _sessions_end(links)
+    return oldest <= through - links[SIZE_OF]
 
 
 @jit_flat
@@ -226,12 +251,33 @@ def wait(record):
         oldest = ends[varint_queue.EXPIRING + varint_queue.NEXT]
     if counters[sliding.ENTERED] < counters[sliding.LAST]:
         first = ends[varint_queue.ENTERING + varint_queue.NEXT]
-    is_due = first <= through or oldest <= through - links[SIZE_OF]
+    is_due = first <= through or _expires(links, oldest, through)
     if is_due and not _can_advance(links, window, through, points[:count], len(int32s(links[OUTPUT], TICK))):
         return np.int64(VALUES_NEEDED)
-    if count > 0 and not _wait_for_entry(record, window, count):
+    if count > 0 and not _append(record, window, count):
         return np.int64(ROOM_NEEDED)
     if is_due:
         _advance(record, through)
+    asked[TAKEN] += count
+    return np.int64(DONE)
+
+
+@jit_flat
+def take_session(record):
+    """The changes of a window of sessions without STEP. VALUES_NEEDED: sessions have ended, and Python is to advance it; else as
+    `wait`."""
+    links, asked = int64s(record, LINKS), int64s(record, ASKED)
+    before = asked[CALLED]
+    asked[CALLED] = by_calls.NOT_CALLED
+    if before != by_calls.NOT_CALLED:
+        return np.int64(DONE if before == by_calls.COMPLETE else PYTHON_NEEDED)
+    count = asked[NEW] = _find_entering(record)
+    if count < 0:
+        return np.int64(PYTHON_NEEDED)
+    if _sessions_end(links):
+        return np.int64(VALUES_NEEDED)
+    if count > 0 and not _append(record, links[STATE], count):
+        return np.int64(ROOM_NEEDED)
+    _enter(record, count)
     asked[TAKEN] += count
     return np.int64(DONE)

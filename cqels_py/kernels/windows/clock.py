@@ -11,10 +11,13 @@ from cqels_py.kernels.windows.varint_queue import AT, END, EXPIRING, FIELDS, MOS
 VARINTS_FULL, TICKS_FULL = -1, -2
 """`varints` is full, or there are more ticks than fit: nothing has been changed."""
 ELEMENTS, TRIPLES = 0, 1
-EAGER, STEPS, COUNTS, OFFSETS, PROMISING, VARINTS, PLACES, DUE, INSTANTS, QUIET, OPEN, OPENED_BY = range(12)
+EAGER, STEPS, COUNTS, OFFSETS, PROMISING, VARINTS, PLACES, DUE, INSTANTS, QUIET, OPEN, OPENED_BY, SESSIONS, LAST_OF = (
+    range(14)
+)
 """The arrays of a clock's record (primitives/state_record.py). QUIET (streams): up to this time an element alone passes no boundary,
 and sets none that is not noted yet. OPEN (k): of each window that changes at the end of every instant of its stream's elements,
-whose number is in OPENED_BY (k), the last of these instants, if it has not ended; else NEVER."""
+whose number is in OPENED_BY (k), the last of these instants, if it has not ended; else NEVER. SESSIONS (k, 2): of each window of
+sessions the number of its stream and its gap; LAST_OF (k): the time of the last element of its open session, or NEVER."""
 NEVER = np.int64(np.iinfo(np.int64).max)
 KEPT, ENDS = 2 * FIELDS, 2 * FIELDS + 1
 """Fields of `ends` after those of the queue and their values before the step: how many promised instants are due now."""
