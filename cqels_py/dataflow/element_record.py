@@ -112,6 +112,11 @@ class ElementRecord:
         return self._to_numbers[element.TRIPLES]
 
     @property
+    def number(self) -> int:
+        """That of the step."""
+        return self._to_numbers[element.STEP]
+
+    @property
     def due_through(self) -> int:
         """The instant through which everything due has happened, once the clock has taken it in."""
         return self._to_numbers[element.DUE_THROUGH]

@@ -86,6 +86,7 @@ def calls_of(query: Plan, *, pushed: bool = True, rewritten: bool = False) -> li
     if not (rewritten or query.added or any(map(_evaluates, nodes))):
         unused.add("cqels_py.operators.r2r.expressions")
     if all(window.partition is None for window in query.windows):
+        unused_steps.add("steps.partitions.take")
         unused.update(("cqels_py.state.last_by_value", "cqels_py.state.sessions_by_value"))
     entries = {entry for node in nodes for entry in (*_aggregation(node), *_join(node))}
     if rewritten:
@@ -103,7 +104,7 @@ def calls_of(query: Plan, *, pushed: bool = True, rewritten: bool = False) -> li
 
 def _unused_scans(query: Plan) -> Iterator[str]:
     """The entries of scans over windows that the plan does not have."""
-    bounds = [window.bounds for window in query.windows]
+    bounds = [window.bounds for window in query.windows if window.partition is None]
     if all(each.size is not None for each in bounds):
         yield "steps.scan.keep"
     sessions = [each for each in bounds if each.measure is Measure.SESSION and each.eager]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.counted_join import CountedJoinScan
 from cqels_py.dataflow.delta_sources import Constant, DataflowNode, DeltaSource, OperatorNode, sources_below, unwrap
@@ -16,11 +17,11 @@ from cqels_py.dataflow.element_record import MOST_TRIPLES, ElementRecord
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.joined_group_part import JoinedGroupPart
 from cqels_py.dataflow.match_scan import MatchScan
+from cqels_py.dataflow.partitioned_parts import PartitionedPart, keeping_of
 from cqels_py.dataflow.program_parts import (
     MOST_ROWS,
     CalledPart,
     CountedPart,
-    CountingPart,
     DeltaRecord,
     DistinctPart,
     EventRowsPart,
@@ -37,7 +38,7 @@ from cqels_py.dataflow.program_parts import (
     event_record,
 )
 from cqels_py.dataflow.running_rules import RunningRules
-from cqels_py.dataflow.scans import WindowScan
+from cqels_py.dataflow.scans import PartitionedScan, Scan, WindowScan
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dictionary import Dictionary
@@ -45,7 +46,7 @@ from cqels_py.event_time.windows import Measure
 from cqels_py.kernels.compiler.native_call import address_of
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.rows import distinct
-from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, matches, once, scan, top
+from cqels_py.kernels.steps import by_calls, counting, deltas, groups, joins, matches, once, partitions, scan, top
 from cqels_py.kernels.steps import element as element_entries
 from cqels_py.kernels.steps import events as event_entries
 from cqels_py.kernels.steps import rows as row_entries
@@ -69,7 +70,9 @@ from cqels_py.operators.s2r.window import SlidingWindow, WaitingWindow
 _HAVE_ENTRIES = (
     MultiwayJoin | SemiAntiJoin | Project | UnionAll | DistinctRows | GroupBy | GroupByKey | FactorisedGroupBy | TopRows
 )
-_SCANS = WindowScan | MatchScan | StateScan | EventRowsScan | CountedJoinScan
+_SCANS = WindowScan | PartitionedScan | MatchScan | StateScan | EventRowsScan | CountedJoinScan
+CountingPart = MatchPart | WaitPart | PartitionedPart | EventRowsPart | CountedPart | RunningRules
+"""Parts that count the rows that they take in."""
 _NO_TOTALS = np.empty(0, np.int64)
 _CALLED = NumberRows | TransitiveClosure
 """Operators that Python calls in the middle of a program. They do nothing where their inputs do not change."""
@@ -248,6 +251,8 @@ class ProgramBuilder:
     def _add(self, node: DataflowNode) -> DeltaRecord:
         if isinstance(node, WindowScan):
             return self._add_scan(node)
+        if isinstance(node, PartitionedScan):
+            return self._add_partitioned(node)
         if isinstance(node, MatchScan):
             return self._add_match(node)
         if isinstance(node, StateScan):
@@ -392,18 +397,26 @@ class ProgramBuilder:
         self.parts.append(StatePart(each, output))
         return output
 
+    def _scan_links(self, each: Scan, measure: int, output: DeltaRecord) -> tuple[int, ...]:
+        """Those of a scan behind those of every entry."""
+        shared, tests = self._shared, len(each.tests)
+        own = shared.router.table.address, each.pattern, tests, EVALUATION.address() if tests else 0
+        return *own, shared.clock.address, output.address, measure, each.stream
+
+    def _add_partitioned(self, each: PartitionedScan) -> DeltaRecord:
+        output, keeping = DeltaRecord(len(each.columns)), keeping_of(each.partition, self._taken, self._shared)
+        arrays, conditions = _scan_arrays(each, MOST_TRIPLES)
+        measure = clock.TRIPLES if each.partition.by_triple else clock.ELEMENTS
+        own = self._element, 0, each.window.address, *self._scan_links(each, measure, output)
+        self._records.append(keeping.table)
+        self.add_row(partitions.take, (*own, keeping.table.address), *arrays, *conditions)
+        self.parts.append(PartitionedPart(each, output, keeping, arrays[-1]))
+        return output
+
     def _add_scan(self, each: WindowScan) -> DeltaRecord:
-        window, tests, shared, most = each.window, each.tests, self._shared, MOST_TRIPLES
-        output, asked = DeltaRecord(len(each.columns)), np.zeros(3, np.int64)
-        evaluate = EVALUATION.address() if tests else 0
-        rows, points, now, true = np.empty((4, most), np.int64)
-        inputs, entering = np.empty(3 * most, np.int64), np.empty(len(each.columns) * most, np.int64)
-        arrays = each.columns, rows, inputs, points, now, true, entering, asked
-        conditions = [
-            array for condition, places in tests for array in (*condition.program, np.array(places, np.int64))
-        ]
-        own = shared.router.table.address, each.pattern, len(tests), evaluate, shared.clock.address, output.address
-        links: tuple[int, ...] = *own, _MEASURES[each.bounds.measure], each.stream
+        window, output = each.window, DeltaRecord(len(each.columns))
+        arrays, conditions = _scan_arrays(each, MOST_ROWS if isinstance(window, WaitingWindow) else MOST_TRIPLES)
+        links = self._scan_links(each, _MEASURES[each.bounds.measure], output)
         part: Part
         match window:
             case SlidingWindow():
@@ -416,8 +429,7 @@ class ProgramBuilder:
                 assert bounds.size is not None
                 links = *links, bounds.step or 0, bounds.start, bounds.delay, bounds.size, window.keeps_ids
                 window.make_scratch(MOST_ROWS)
-                entering = np.empty(len(each.columns) * MOST_ROWS, np.int64)
-                arrays = *arrays[:-2], entering, asked
+                _, _, _, points, *_, entering, asked = arrays
                 part = WaitPart(each, window, output, self._taken, points, entering, asked)
             case _:
                 entry, state = scan.keep, (0, 0)
@@ -449,6 +461,16 @@ class RowCounts:
         self.totals[:] = 0
         for part in self.counting:
             part.settle()
+
+
+def _scan_arrays(each: Scan, entering: int) -> tuple[tuple[Ids, ...], list[npt.NDArray[Any]]]:
+    """The arrays of a scan's record, with room for so many entering mappings, and those of its conditions."""
+    rows, points, now, true = np.empty((4, MOST_TRIPLES), np.int64)
+    inputs, mappings = np.empty(3 * MOST_TRIPLES, np.int64), np.empty(len(each.columns) * entering, np.int64)
+    conditions = [
+        array for condition, places in each.tests for array in (*condition.program, np.array(places, np.int64))
+    ]
+    return (each.columns, rows, inputs, points, now, true, mappings, np.zeros(3, np.int64)), conditions
 
 
 @dataclass(frozen=True, slots=True)

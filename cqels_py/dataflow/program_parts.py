@@ -17,7 +17,6 @@ from cqels_py.dataflow.delta_sources import OperatorNode
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.match_scan import EventScan, MatchScan
 from cqels_py.dataflow.router import RoutedBatch
-from cqels_py.dataflow.running_rules import RunningRules
 from cqels_py.dataflow.scans import WindowScan
 from cqels_py.dataflow.state_scan import StateScan
 from cqels_py.dataflow.step_memory import SharedBlocks
@@ -361,10 +360,6 @@ class StatePart:
 
     def hand_over_begun(self, routed: RoutedBatch) -> None:
         """It is done as a whole, or not at all."""
-
-
-CountingPart: TypeAlias = MatchPart | WaitPart | EventRowsPart | CountedPart | RunningRules
-"""Parts that count the rows that they take in."""
 
 
 class OperatorPart:

@@ -23,6 +23,7 @@ from cqels_py.operators.s2r.partitioned_window import PartitionedWindow
 from cqels_py.operators.s2r.window import Timer, Window, make_window
 from cqels_py.plan.nodes import PatternText, PlannedWindow, is_variable
 from cqels_py.plan.nodes import Scan as PlannedScan
+from cqels_py.state.last_by_value import LastByValue
 
 _NONE = np.empty(0, np.int64)
 _LAST_OF_TRIPLE = 2
@@ -91,6 +92,12 @@ class Scan(StepSource):
         """Take in only mappings that belong to this part of a divided state."""
         self._owned = [(each, self._places[each.variable]) for each in cell if each.variable in self._places]
         self._takes_all = not self.conditions and not self._owned
+
+    @property
+    def is_plain(self) -> bool:
+        """Does it take in the triples that match its pattern and conditions?"""
+        in_graph = bool(len(self.columns)) and int(self.columns.max()) > _LAST_OF_TRIPLE
+        return not (self._owned or in_graph)
 
     def live_ids(self) -> Iterator[Ids]:
         """Ids in the window and in the conditions."""
@@ -165,12 +172,6 @@ class WindowScan(Scan):
         """The window, which has the mappings."""
         return self._window
 
-    @property
-    def is_plain(self) -> bool:
-        """Does it take in the triples that match its pattern and conditions?"""
-        in_graph = bool(len(self.columns)) and int(self.columns.max()) > _LAST_OF_TRIPLE
-        return not (self._owned or in_graph)
-
 
 class PartitionedScan(Scan):
     """A scan of a window with PARTITION BY; `partition` says which elements the window keeps, for all its scans."""
@@ -203,6 +204,11 @@ class PartitionedScan(Scan):
         columns, _, points = self._mappings(routed, self._accepted(routed.batch, rows, routed.arrivals.element))
         return self._window.advance(self.partition.take(routed), points, columns)
 
+    @property
+    def window(self) -> PartitionedWindow:
+        """The window, which has the mappings."""
+        return self._window
+
     def kept(self) -> Ids:
         """The ids (width, n) of the mappings in the window."""
         return self._window.inside(self.partition.waiting)
@@ -231,10 +237,11 @@ class Partition(SharedSource):
         super().__init__(shared_scans)
         partition = window.partition
         assert partition is not None
-        self._stream = window.stream
+        self.stream = window.stream
         patterns = tuple(dict.fromkeys(pattern for patterns in partition.alternatives for pattern in patterns))
         self._of_patterns = patterns
-        self._triples = window.bounds.measure is Measure.TRIPLES
+        self.by_triple = window.bounds.measure is Measure.TRIPLES
+        """Are units triples? Else they are elements."""
         places = [_places(pattern) for pattern in patterns]
         keys = [KeyPattern(tuple(each), tuple(each.values())) for each in places]
         alternatives = [[patterns.index(pattern) for pattern in each] for each in partition.alternatives]
@@ -243,26 +250,50 @@ class Partition(SharedSource):
         self._patterns = [shared_scans.router.add((pattern, window.stream)) for pattern in patterns]
         self._routed: RoutedBatch | None = None
         self._kept: Kept | None = None
+        self.keeping: object = None
+        """What programs keep beside it."""
 
     def move(self, shared_scans: SharedScans, key: Hashable) -> None:
         """See `SharedSource`; the router there matches its patterns."""
-        self._patterns = [shared_scans.router.add((pattern, self._stream)) for pattern in self._of_patterns]
+        self._patterns = [shared_scans.router.add((pattern, self.stream)) for pattern in self._of_patterns]
         super().move(shared_scans, key)
 
     def take(self, routed: RoutedBatch) -> Kept:
         """Take in a step, unless another scan has caused that already."""
-        if self._routed is not routed or self._kept is None:
-            self._routed, self._kept = routed, self._advance(routed)
-            self._shared_scans.caches.append(self)
-        return self._kept
+        if self._routed is routed and self._kept is not None:
+            return self._kept
+        kept = self.advance(routed)
+        self.took(routed, kept)
+        return kept
 
-    def _advance(self, routed: RoutedBatch) -> Kept:
+    def took(self, routed: RoutedBatch, kept: Kept) -> None:
+        """The step has been taken in."""
+        self._routed, self._kept = routed, kept
+        self._shared_scans.caches.append(self)
+
+    def advance(self, routed: RoutedBatch) -> Kept:
+        """Take in a step, once."""
         batch, arrivals = routed.batch, routed.arrivals
         matches = [routed.matches(number) for number in self._patterns]
         rows, values = self._partitioning.values(batch, matches, arrivals.element)
         element = arrivals.element[rows]
-        unit = arrivals.number[rows] if self._triples else routed.step.number[element]
-        return self._units.advance(arrivals.streams[self._stream], unit, element, batch.time[element], values)
+        unit = arrivals.number[rows] if self.by_triple else routed.step.number[element]
+        return self._units.advance(arrivals.streams[self.stream], unit, element, batch.time[element], values)
+
+    @property
+    def last(self) -> LastByValue | None:
+        """See `KeptUnits.last`; None also if several patterns give values, or a graph is one."""
+        return self._units.last if len(self._patterns) == 1 and max(self.positions) <= _LAST_OF_TRIPLE else None
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """See `Partitioning.positions`."""
+        return self._partitioning.positions
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many values of units."""
+        if self.last is not None:
+            self.last.reserve(rows)
 
     @property
     def next_timer(self) -> Timer:
@@ -270,14 +301,14 @@ class Partition(SharedSource):
         return self._units.next_timer
 
     @property
-    def patterns(self) -> Collection[int]:
+    def patterns(self) -> Sequence[int]:
         """The numbers of the patterns that tell the units' values."""
         return self._patterns
 
     def expire_all(self) -> None:
         """See `KeptUnits.expire_all`."""
-        measure = Measure.TRIPLES if self._triples else Measure.ELEMENTS
-        self._units.expire_all(self._shared_scans.arrived(self._stream, measure))
+        measure = Measure.TRIPLES if self.by_triple else Measure.ELEMENTS
+        self._units.expire_all(self._shared_scans.arrived(self.stream, measure))
 
     def clear(self) -> None:
         """The step has ended."""

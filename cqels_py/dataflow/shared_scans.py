@@ -217,15 +217,19 @@ class SharedScans:
 
     @property
     def has_plain_steps(self) -> bool:
-        """Is a step of a single element its clock's, and nothing else's? Then programs may do it.
-
-        Windows with PARTITION BY have no programs. So few elements have one step, whichever queries there are: mappings that leave
-        in any order give their places to others, so that the steps decide the order of results within a tick.
-        """
+        """Is a step of a single element its clock's, and nothing else's? Then programs may do it."""
         # Timers that nobody foresees are set between two steps.
         foreseen = self.clock.timers is None or bool(self.foreseeing)
-        plain = foreseen and not self._has_partitions and all(each.is_plain for each in self.foreseeing)
-        return plain and self.clock.takes_single
+        return foreseen and all(each.is_plain for each in self.foreseeing) and self.clock.takes_single
+
+    @property
+    def may_divide(self) -> bool:
+        """May the elements of a step be taken in one by one, with the same results in the same order?
+
+        Not with PARTITION BY: mappings that leave in any order give their places to others, so that the steps decide the order of
+        results within a tick.
+        """
+        return not self._has_partitions
 
     def foresee_one(self, batch: ElementBatch) -> None:
         """Go on where the entry of those who foresee has stopped, before the clock takes in the only element of this batch."""

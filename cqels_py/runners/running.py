@@ -460,7 +460,8 @@ class QueriesOnScans:
         count = len(batch.time)
         if not count:
             return 0
-        if count <= _FEW and batch.graph is None and batch.counted is None and self._has_program:
+        few = _FEW if self._shared_scans.may_divide else 1
+        if count <= few and batch.graph is None and batch.counted is None and self._has_program:
             if count == 1:
                 return self._take_one(view)
             parts = [slice_elements(batch, at, at + 1) for at in range(count)]

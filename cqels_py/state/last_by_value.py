@@ -27,7 +27,7 @@ class LastByValue(StateRecord):
     STATE = ("_values", "_ends", "_nodes", "_slots", "_places")
 
     def __init__(self, width: int, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._values = KeyTable(width)
         self._ends = np.zeros((2, self._values.capacity), np.int64)
         self._nodes = np.zeros((2, _SMALLEST), np.int64)
@@ -40,17 +40,23 @@ class LastByValue(StateRecord):
         Returns the numbers of the units that expire, and the row at which each of them does.
         """
         left, left_at = np.empty((2, len(unit)), np.int64)
-        arguments = self.address, self._values.address, unit, columns, self._limit, left, left_at
+        arguments = self.address, self._values.address, unit, columns, self.limit, left, left_at
         while (made := kernel.keep_last(*arguments)) == kernel.SHORT:
-            self._make_room(len(unit))
+            self.reserve(len(unit))
         return left[:made], left_at[:made]
+
+    @property
+    def values_address(self) -> int:
+        """That of the record of the values."""
+        return self._values.address
 
     def units(self) -> Int64:
         """The units that are kept, rising."""
         slots = self._slots[:, : int(self._places[kernel.SLOT_COUNT])]
         return np.sort(slots[kernel.NUMBER, slots[kernel.LISTS] > 0])
 
-    def _make_room(self, count: int) -> None:
+    def reserve(self, count: int) -> None:
+        """Make room for so many rows."""
         if self._values.ensure(count):
             self._ends = grown(self._ends, self._values.capacity)
         self._nodes = grown(self._nodes, int(self._places[kernel.NODE_COUNT]) + count)

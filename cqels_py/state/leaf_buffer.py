@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
+from cqels_py.kernels.windows import sparse_buffer
 from cqels_py.kernels.windows import varint_queue as kernel
 from cqels_py.kernels.windows.sliding import (
     COUNTERS,
@@ -202,20 +203,40 @@ class LeafBuffer(StateRecord):
         return self.varints.nbytes + self.columns.nbytes
 
 
-class SparseLeafBuffer:
+class SparseLeafBuffer(StateRecord):
     """Leaf mappings in columns, in the order of their arrival, which expire in any order: by the points at which they arrived.
 
     A mapping keeps its place until the next `append`, which may move all of them.
     """
 
+    points = StateArray[np.int64](sparse_buffer.POINTS)
+    columns = StateArray[np.int64](sparse_buffer.COLUMNS)
+    _kept = StateArray[np.bool_](sparse_buffer.KEPT)
+    _counters = StateArray[np.int64](sparse_buffer.COUNTERS)
+
     STATE = ("points", "columns", "_kept", "_end", "_released")
 
     def __init__(self, width: int, capacity: int = 256) -> None:
-        self.points: Int64 = np.zeros(capacity, np.int64)
-        self.columns: Int64 = np.zeros((width, capacity), np.int64)
+        self.points = np.zeros(capacity, np.int64)
+        self.columns = np.zeros((width, capacity), np.int64)
         self._kept = np.zeros(capacity, np.bool_)
-        self._end = 0
-        self._released = 0
+        self._counters = np.zeros(2, np.int64)
+
+    @property
+    def _end(self) -> int:
+        return self._counters.item(sparse_buffer.END)
+
+    @_end.setter
+    def _end(self, end: int) -> None:
+        self._counters[sparse_buffer.END] = end
+
+    @property
+    def _released(self) -> int:
+        return self._counters.item(sparse_buffer.RELEASED)
+
+    @_released.setter
+    def _released(self, count: int) -> None:
+        self._counters[sparse_buffer.RELEASED] = count
 
     def __len__(self) -> int:
         return self._end - self._released
@@ -223,13 +244,17 @@ class SparseLeafBuffer:
     def append(self, points: Int64, columns: Int64) -> int:
         """Add mappings, points not falling; returns the place of the first of them."""
         count = len(points)
-        if self._end + count > len(self.points):
-            self._make_room(count)
+        self.reserve(count)
         first, self._end = self._end, self._end + count
         self.points[first : self._end] = points
         self.columns[:, first : self._end] = columns
         self._kept[first : self._end] = True
         return first
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many mappings; others may get other places."""
+        if self._end + count > len(self.points):
+            self._make_room(count)
 
     def places_of(self, points: Int64) -> tuple[Int64, Int64]:
         """The places of all mappings with these points (rising), in order, and for each the position of its point."""

@@ -89,10 +89,16 @@ def drawn_text(drawn: random.Random, windows: tuple[str, str] = ("RANGE 10s", "R
     return over(body, distinct + " ".join(f"?{name}" for name in drawn.sample(names, 2)))
 
 
-WINDOWS = ("RANGE 10s", "RANGE 5s"), ("SESSION 3s", "SESSION 2s"), ("SESSION 900ms STEP 2s", "RANGE 5s")
+WINDOWS = (
+    ("RANGE 10s", "RANGE 5s"),
+    ("SESSION 3s", "SESSION 2s"),
+    ("SESSION 900ms STEP 2s", "RANGE 5s"),
+    ("COUNT 2 PARTITION BY ?k", "TRIPLES 3 PARTITION BY ?k"),
+    ("COUNT 2 STEP 3 PARTITION BY ?k", "SESSION 3s PARTITION BY ?k"),
+)
 
 
-@pytest.mark.parametrize(("seed", "windows"), [(seed, WINDOWS[max(0, seed // 4 - 1)]) for seed in range(16)])
+@pytest.mark.parametrize(("seed", "windows"), [(seed, WINDOWS[max(0, seed // 4 - 1)]) for seed in range(24)])
 def test_drawn_queries_come_and_go(
     seed: int, windows: tuple[str, str], outcomes: list[Outcome], in_mode: Callable[[str], None]
 ) -> None:

@@ -213,6 +213,26 @@ WINDOWS = {
     "groups of sessions": _over("STREAM :a [SESSION 900ms] { ?k :a ?x }", "?k (AVG(?x) AS ?mean)") + " GROUP BY ?k",
     "two sessions": _over("STREAM :a [SESSION 900ms] { ?k :a ?x } STREAM :b [SESSION 2s] { ?k :b ?y }", "?k ?x ?y"),
     "session and optional": _over("{A} OPTIONAL { STREAM :b [SESSION 500ms] { ?k :b ?y } }", "?k ?x ?y"),
+    "partition": _over("STREAM :a [COUNT 2 PARTITION BY ?k] { ?k :a ?x }", "?k ?x"),
+    "partition with a filter": _over("STREAM :a [COUNT 2 PARTITION BY ?k] { ?k :a ?x } FILTER(?x > 40)", "?k ?x"),
+    "partition by two": _over("STREAM :a [COUNT 1 PARTITION BY ?x ?k] { ?k :a ?x }", "?k ?x"),
+    "partition of triples": _over("STREAM :a [TRIPLES 1 PARTITION BY ?k] { ?k :a ?x }", "?k ?x"),
+    "partition by another pattern": _over("STREAM :a [COUNT 2 PARTITION BY ?l] { ?k :a ?x . ?l :other ?x }", "?k ?l"),
+    "partition by joined patterns": _over(
+        "STREAM :a [COUNT 2 PARTITION BY ?k ?y] { ?k :a ?x . ?k :other ?y }", "?k ?x"
+    ),
+    "groups of partitions": _over("STREAM :a [COUNT 3 PARTITION BY ?k] { ?k :a ?x }", "?k (AVG(?x) AS ?mean)")
+    + " GROUP BY ?k",
+    "two partitions": _over(
+        "STREAM :a [COUNT 2 PARTITION BY ?k] { ?k :a ?x } STREAM :b [TRIPLES 3 PARTITION BY ?k] { ?k :b ?y }",
+        "?k ?x ?y",
+    ),
+    "partition and optional": _over("{A} OPTIONAL { STREAM :b [COUNT 1 PARTITION BY ?k] { ?k :b ?y } }", "?k ?x ?y"),
+    "partition steps": _over("STREAM :a [COUNT 2 STEP 3 PARTITION BY ?k] { ?k :a ?x } {B}", "?k ?x ?y"),
+    "partition of sessions": _over("STREAM :a [SESSION 3s PARTITION BY ?k] { ?k :a ?x }", "?k ?x"),
+    "groups of sessions by value": _over("STREAM :a [SESSION 2s PARTITION BY ?k] { ?k :a ?x }", "?x (COUNT(*) AS ?n)")
+    + " GROUP BY ?x",
+    "session steps by value": _over("STREAM :a [SESSION 900ms STEP 2s PARTITION BY ?k] { ?k :a ?x } {B}", "?k ?x ?y"),
     "session steps": _over("STREAM :a [SESSION 900ms STEP 2s] { ?k :a ?x } {B}", "?k ?x ?y"),
 }
 QUERIES |= WINDOWS
@@ -306,6 +326,30 @@ def test_a_join_that_grows_makes_room_within_a_program(
         pushed.append((f"{EX}{stream}", [(f"<{EX}s{key}>", f"<{EX}{stream}>", f'"{i}"^^{INTEGER}')], time))
     assert_equal_in_both(QUERIES[name], pushed, outcomes, in_mode)
     assert outcomes.count(Outcome.COMPLETE) > 1_000
+
+
+@pytest.mark.parametrize("window", ["SESSION 2s PARTITION BY ?k", "SESSION 2s", "TRIPLES 1 PARTITION BY ?k"])
+def test_more_mappings_that_leave_at_once_than_there_is_room_for(
+    window: str, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    pushed = []
+    for i in range(600):
+        triples = [(f"<{EX}s{i % 40}>", f"<{EX}a>", f'"{i * 3 + n}"^^{INTEGER}') for n in range(3)]
+        pushed.append((f"{EX}a", triples, BEGIN + i * 10_000 + i // 200 * 10 * SECOND))
+    text = _over(f"STREAM :a [{window}] {{ ?k :a ?x }} {{B}}", "?k ?x")
+    pushed.append((f"{EX}b", [(f"<{EX}s3>", f"<{EX}b>", f'"1"^^{INTEGER}')], pushed[-1][2]))
+    pushed += [(stream, triples, time + 30 * SECOND) for stream, triples, time in pushed[-50:]]
+    assert_equal_in_both(text, pushed, outcomes, in_mode)
+    assert outcomes.count(Outcome.COMPLETE) > 550
+    assert (Outcome.STOPPED in outcomes) == window.startswith("SESSION")
+
+
+def test_a_window_whose_scans_calls_go_on_with_keeps_the_same_units(
+    outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    body = 'STREAM :a [COUNT 2 PARTITION BY ?k] { ?k :a ?x . ?k :other ?y } FILTER(CONTAINS(STR(?y), "1"))'
+    assert_equal_in_both(_over(body, "?k ?x ?y"), [*readings(400)], outcomes, in_mode)
+    assert outcomes.count(Outcome.COMPLETE) > 20 and Outcome.STOPPED in outcomes
 
 
 def drawn_query(drawn: random.Random) -> str:
@@ -502,7 +546,11 @@ def test_elements_of_which_some_have_no_triples_stay_in_order(
 
 
 @pytest.mark.parametrize(
-    "name", ["step and eager", "delayed", "delayed and eager", "count steps", "all", "two sessions", "session steps"]
+    "name",
+    (
+        *("step and eager", "delayed", "delayed and eager", "count steps", "all", "two sessions", "session steps"),
+        *("two partitions", "partition with a filter", "partition steps", "partition of sessions"),
+    ),
 )
 def test_profiles_count_rows_alike(name: str, in_mode: Callable[[str], None]) -> None:
     counts = []

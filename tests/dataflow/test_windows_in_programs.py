@@ -24,7 +24,9 @@ from tests.support.harness import assert_engine_right
 WINDOWS = (
     *("RANGE 2s", "RANGE 3s STEP 1s", "RANGE 2s STEP 2s", "FROM NOW-4s TO NOW-1s", "FROM NOW-4s TO NOW-2s STEP 1s"),
     *("COUNT 3", "COUNT 4 STEP 2", "TRIPLES 4", "TRIPLES 5 STEP 3", "ALL", "NOW"),
-    *("SESSION 1s", "SESSION 500ms", "SESSION 900ms STEP 2s"),
+    *("SESSION 1s", "SESSION 500ms", "SESSION 900ms STEP 2s", "COUNT 1 PARTITION BY ?k", "COUNT 2 PARTITION BY ?k"),
+    *("TRIPLES 2 PARTITION BY ?k", "COUNT 2 STEP 3 PARTITION BY ?k", "SESSION 1s PARTITION BY ?k"),
+    "SESSION 900ms STEP 2s PARTITION BY ?k",
 )
 BODIES = (
     "SELECT ?k ?x ?y WHERE {{ {a} {b} FILTER(?x < ?y) }}",

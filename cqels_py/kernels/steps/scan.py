@@ -82,7 +82,7 @@ def _reached(links, element):
 
 
 @jit_flat
-def _find_entering(record):
+def find_entering(record):
     """Write the mappings that arrive, and the points of the window's measure at which they do. Returns how many, or -1: a condition
     needs texts."""
     links = int64s(record, LINKS)
@@ -115,7 +115,7 @@ def scan(record):
     OUTPUT_FULL: there are more changes than there is room for."""
     links = int64s(record, LINKS)
     element, window, output = links[ELEMENT], links[STATE], links[OUTPUT]
-    count, words, made = _find_entering(record), int64s(element, WORDS), int64s(output, COUNT)
+    count, words, made = find_entering(record), int64s(element, WORDS), int64s(output, COUNT)
     if count < 0:
         return PYTHON_NEEDED
     counters, reached, made[0] = int64s(window, sliding.COUNTERS), _reached(links, element), 0
@@ -154,7 +154,7 @@ def _enter(record, count):
 @jit_flat
 def keep(record):
     """The changes of a window from which nothing expires, and which keeps nothing. PYTHON_NEEDED: a condition needs texts."""
-    count = _find_entering(record)
+    count = find_entering(record)
     if count < 0:
         return PYTHON_NEEDED
     _enter(record, count)
@@ -240,7 +240,7 @@ def wait(record):
     asked[CALLED] = by_calls.NOT_CALLED
     if before != by_calls.NOT_CALLED:
         return np.int64(DONE if before == by_calls.COMPLETE else PYTHON_NEEDED)
-    count, window = _find_entering(record), links[STATE]
+    count, window = find_entering(record), links[STATE]
     if count < 0:
         return np.int64(PYTHON_NEEDED)
     int64s(links[OUTPUT], COUNT)[0] = 0
@@ -271,7 +271,7 @@ def take_session(record):
     asked[CALLED] = by_calls.NOT_CALLED
     if before != by_calls.NOT_CALLED:
         return np.int64(DONE if before == by_calls.COMPLETE else PYTHON_NEEDED)
-    count = asked[NEW] = _find_entering(record)
+    count = asked[NEW] = find_entering(record)
     if count < 0:
         return np.int64(PYTHON_NEEDED)
     if _sessions_end(links):

@@ -58,6 +58,11 @@ class KeptUnits:
             entered_tick = self._ticks(arrivals, entry)
         return _kept(accepted, entered, entered_tick, expired, expired_tick)
 
+    @property
+    def last(self) -> LastByValue | None:
+        """The last units of each value, if they change at each arrival, and by nothing else."""
+        return self._last if self._bounds.eager else None
+
     def expire_all(self, reached: int) -> None:
         """Between two steps: the window loses all at the next point at which it can, after `reached` units; nothing more enters.
 

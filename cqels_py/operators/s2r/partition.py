@@ -51,6 +51,13 @@ class Partitioning:
         self._patterns = tuple(patterns)
         self._alternatives = alternatives
 
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Where the values' terms are in the triples of the first pattern, as far as it has them."""
+        pattern = self._patterns[0]
+        places = dict(zip(pattern.variables, pattern.positions, strict=True))
+        return tuple(places[name] for name in self._variables if name in places)
+
     def values(self, batch: ElementBatch, matches: Sequence[Int64], element: Int64) -> tuple[Int64, Ids]:
         """Triples of the batch, in order, and for each a value (a column) that its element has by it.
 
