@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on this machine: a master, and workers under addresses of their own."""
+"""Spark on this machine: a standalone cluster, a master and workers under addresses of their own; and a server of Spark Connect."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 _MASTER, _WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
+_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _HOSTS = ("127.0.0.1", "127.0.0.2")
 _WAIT = 60
 
@@ -89,6 +90,25 @@ def standalone_cluster(folder: Path, *, apart: bool = False) -> Iterator[Cluster
             found_in(worker.log, r"Successfully (registered) with master")
             workers.append(worker)
         yield Cluster(address, tuple(workers))
+
+
+@contextmanager
+def connect_server(folder: Path, master: str, settings: Mapping[str, str]) -> Iterator[str]:
+    """The URL of a Spark Connect server, whose driver runs tasks at `master`, with more settings."""
+    settings = {
+        "spark.master": master,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.ui.enabled": "false",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        **settings,
+    }
+    options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    main = ["--class", _SERVER, *options, "spark-internal"]
+    with process(folder, "server", "org.apache.spark.deploy.SparkSubmit", *main, memory="1g") as started:
+        port = found_in(started.log, r"Spark Connect server started at: \S*:(\d+)")
+        yield f"sc://127.0.0.1:{port}"
 
 
 def _processes() -> list[int]:

@@ -16,7 +16,7 @@ from typing import cast
 
 import pytest
 
-from bench.suites.on_spark.standalone import found_in, process
+from bench.suites.on_spark.standalone import connect_server
 from cqels_py.checkpoints.locations import Location
 from cqels_py.errors import MissingExtra, RunError, UsageError
 from cqels_py.runners.spark import reaching
@@ -27,7 +27,6 @@ EX = "http://ex.org/"
 QUERY = f"SELECT ?s (SUM(?v) AS ?n) WHERE {{ STREAM <{EX}s> [RANGE 60us] {{ ?s <{EX}v> ?v }} }} GROUP BY ?s"
 UNREACHABLE = """
 import sys
-from bench.suites.on_spark.standalone import found_in, process
 from cqels_py.checkpoints.locations import Location
 def refuse(self):
     raise AssertionError("the client does not reach the state")
@@ -104,21 +103,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         use_java()
     except MissingExtra as error:
         pytest.skip(str(error))
-    settings = {
-        "spark.master": "local[2]",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.ui.enabled": "false",
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": "0",
-        "spark.python.daemon.module": "cqels_py.runners.spark.daemon",
-    }
-    options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    main = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", *options, "spark-internal"]
-    folder = tmp_path_factory.mktemp("server")
-    with process(folder, "server", "org.apache.spark.deploy.SparkSubmit", *main, memory="1g") as started:
-        port = found_in(started.log, r"Spark Connect server started at: \S*:(\d+)")
-        yield f"sc://127.0.0.1:{port}"
+    settings = {"spark.python.daemon.module": "cqels_py.runners.spark.daemon"}
+    with connect_server(tmp_path_factory.mktemp("server"), "local[2]", settings) as url:
+        yield url
 
 
 def client(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
