@@ -36,14 +36,17 @@ def test_expected_results_are_compared_row_by_row(tmp_path: Path) -> None:
 
 
 def test_executors_are_those_that_the_workers_have_started(tmp_path: Path) -> None:
-    program = "import time; time.sleep(60)"
+    program = "import time; print(flush=True); time.sleep(600)"
     command = [sys.executable, "-c", program, "CoarseGrainedExecutorBackend"]
-    mine, other = (subprocess.Popen(command, start_new_session=True) for _ in range(2))
+    mine, other = (subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) for _ in range(2))
     try:
+        for each in (mine, other):
+            # Before it runs, its arguments may not be there yet.
+            assert each.stdout is not None and each.stdout.readline() == b"\n"
         cluster = Cluster("spark://host", (Started(mine.pid, tmp_path),))
         assert os.getsid(other.pid) == other.pid
         assert cluster.executors() == [mine.pid]
     finally:
         for each in (mine, other):
             each.kill()
-            each.wait()
+            each.communicate()
