@@ -83,7 +83,7 @@ def expected(tables: Sequence[pa.Table]) -> Rows:
     rows: list[pa.RecordBatch] = []
 
     def take(batch: ResultBatch) -> None:
-        rows.append(solution_rows(batch, engine.dictionary, query.variables))
+        rows.extend(solution_rows(batch, engine.dictionary, query.variables))
 
     query.subscribe_batches(take, ids=True)
     for table in tables:

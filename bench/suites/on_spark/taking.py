@@ -90,7 +90,7 @@ def locally(batches: Sequence[Sequence[Path]], query: str) -> Taken:
 
     def take(batch: ResultBatch) -> None:
         nonlocal results
-        results += solution_rows(batch, engine.dictionary, asked.variables).num_rows
+        results += sum(each.num_rows for each in solution_rows(batch, engine.dictionary, asked.variables))
 
     asked.subscribe_batches(take, ids=True)
     seconds = []

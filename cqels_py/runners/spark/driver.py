@@ -142,7 +142,7 @@ class SparkRun(Collecting):
 
     def _step(self, number: int, batch: ElementBatch, *, final: bool) -> ResultBatch:
         slices = stage.routed(self._job, batch, self.dictionary, 0)
-        frame = self._session.createDataFrame(pa.Table.from_batches([slices]))
+        frame = self._session.createDataFrame(pa.Table.from_batches(slices))
         results, _ = self._answers(answers(self._job, frame, number, final=final))
         self._counters.elements += len(batch)
         self._counters.triples += batch.triples

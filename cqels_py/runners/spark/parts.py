@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import ClassVar, Protocol, cast
 
 import numpy as np
@@ -25,7 +26,7 @@ from cqels_py.runners.spark.frequent import Sampled
 from cqels_py.runners.spark.net_changes import NetChanges
 from cqels_py.runners.spark.own_rows import OwnRows
 from cqels_py.runners.spark.routing import PartitionSlice, Promise, combine
-from cqels_py.runners.spark.rows import GRAPH_COLUMNS, graph_rows, solution_rows, triple_rows
+from cqels_py.runners.spark.rows import GRAPH_COLUMNS, cuts, graph_rows, solution_rows, triple_rows
 from cqels_py.runners.spark.watermarks import BEFORE_ALL, Watermarks
 from cqels_py.runners.statistics import Counters, Statistics
 from cqels_py.state.named_values import NamedValues, restore, values_of
@@ -37,16 +38,31 @@ ROUTED = pa.schema([("part", pa.int32()), ("task", pa.int32()), ("data", pa.bina
 """Rows for the partitions of a stage, from a task of the one before."""
 
 
-def routed_rows(task: int, packed: list[bytes]) -> pa.RecordBatch:
-    """A row for each partition, with its input from one task."""
-    return pa.record_batch(
-        [
-            pa.array(np.arange(len(packed)), pa.int32()),
-            pa.array(np.full(len(packed), task), pa.int32()),
-            pa.array(packed, pa.binary()),
-        ],
-        schema=ROUTED,
-    )
+_MOST_BYTES = (1 << 31) - (1 << 16)
+"""Java's arrays of bytes, in which Spark has each value, are shorter than 2 GB."""
+
+
+def routed_rows(task: int, packed: Sequence[bytes]) -> list[pa.RecordBatch]:
+    """A row for each partition, with its input from one task, in batches of about BYTES.
+
+    RunError for an input that is longer than a value of a row may be.
+    """
+    sizes = np.array([len(each) for each in packed])
+    if (longest := int(sizes.max())) > _MOST_BYTES:
+        raise RunError(
+            f"in a micro-batch a task has {longest / 1e9:.1f} GB for one partition, and Spark sends less than 2: let micro-batches "
+            "have fewer rows (maxFilesPerTrigger or maxOffsetsPerTrigger of the source, files_a_batch, --batch), or the query have "
+            "more partitions"
+        )
+    found = []
+    for first, last in pairwise([0, *cuts(sizes), len(packed)]):
+        columns = [
+            pa.array(np.arange(first, last), pa.int32()),
+            pa.array(np.full(last - first, task), pa.int32()),
+            pa.array(packed[first:last], pa.binary()),
+        ]
+        found.append(pa.record_batch(columns, schema=ROUTED))
+    return found
 
 
 class Rendered:
@@ -97,7 +113,7 @@ class Rendered:
         if not self.wanted:
             return
         if not self._template:
-            self._rows.append(solution_rows(batch, self._dictionary, self._columns, self._step))
+            self._rows.extend(solution_rows(batch, self._dictionary, self._columns, self._step))
             return
         numbers = pa.array([f"{self._part}x{n}" for n in range(first, self.delivered)], pa.large_string())
         self._rows.extend(triple_rows(batch, self._dictionary, self._template, numbers))
@@ -139,7 +155,7 @@ class RenderedGraphs(Rendered):
             # A restored state has the number of results, but not the template's.
             self._construction.go_on_after(first)
             graphs, opening = self._construction.graphs(batch)
-            self._rows.append(graph_rows(graphs, first + opening, self._dictionary))
+            self._rows.extend(graph_rows(graphs, first + opening, self._dictionary))
 
 
 class Handover:
@@ -184,7 +200,7 @@ class Handover:
         if self._own is not None:
             changelog = replace(changelog, delta=self._own.changes(changelog.delta))
         changes = sent(changelog, self._exchange, self._dictionary, with_ticks=self._sends_ticks)
-        return [routed_rows(self._part, [each.pack() for each in changes])]
+        return routed_rows(self._part, [each.pack() for each in changes])
 
 
 class PartState(Protocol):

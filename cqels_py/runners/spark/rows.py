@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ ELEMENT = "element"
 """A column that differs between elements which follow each other, where the names of graphs do not matter."""
 GRAPH_COLUMNS = (*_TRIPLE, ELEMENT)
 _STEP_SHIFT = 32
+BYTES = 1 << 26
+"""Of text in a batch of rows: as many as Spark itself gives to a batch."""
 
 
 def check_names(variables: tuple[str, ...]) -> None:
@@ -54,15 +56,15 @@ def columns_of(variables: tuple[str, ...], template: tuple[TemplateTriple, ...])
 
 def solution_rows(
     batch: ResultBatch, dictionary: Dictionary, names: tuple[str, ...], step: int | None = None
-) -> pa.RecordBatch:
+) -> Iterator[pa.RecordBatch]:
     """A row for each solution; `names` of the columns. `step`: the number of the results' step, among those whose rows
     are together."""
-    texts = [render_terms(column, dictionary).cast(pa.string()) for column in batch.columns]
-    rows = _rows(batch, None, texts, names)
-    if step is None:
-        return rows
-    within = np.zeros(len(batch), np.int64) if batch.tick is None else batch.tick.astype(np.int64)
-    return rows.append_column(TICK, pa.array((step << _STEP_SHIFT) + within))
+    ticks = None
+    if step is not None:
+        within = np.zeros(len(batch), np.int64) if batch.tick is None else batch.tick.astype(np.int64)
+        ticks = pa.array((step << _STEP_SHIFT) + within)
+    texts = [render_terms(column, dictionary) for column in batch.columns]
+    yield from _rows(batch.time, batch.sign, texts, names, ticks)
 
 
 def triple_rows(
@@ -85,17 +87,17 @@ def triple_rows(
         pa.chunked_array([terms[place] for terms in triples]).take(pa.array(triple * len(batch) + result))
         for place in range(len(_TRIPLE))
     ]
-    yield _rows(batch, result, [text.combine_chunks().cast(pa.string()) for text in texts], _TRIPLE)
+    yield from _rows(batch.time[result], batch.sign[result], [text.combine_chunks() for text in texts], _TRIPLE)
 
 
-def graph_rows(graphs: ElementBatch, numbers: npt.NDArray[np.int64], dictionary: Dictionary) -> pa.RecordBatch:
+def graph_rows(
+    graphs: ElementBatch, numbers: npt.NDArray[np.int64], dictionary: Dictionary
+) -> Iterator[pa.RecordBatch]:
     """A row for each triple of graphs (n), which are elements with these numbers (n)."""
     sizes = np.diff(graphs.first)
-    texts = [render_terms(ids, dictionary).cast(pa.string()) for ids in graphs.positions[: len(_TRIPLE)]]
-    times = pa.array(np.repeat(graphs.time, sizes), pa.timestamp("us", tz="UTC"))
-    signs = pa.array(np.ones(graphs.triples, np.int8))
-    elements = pa.array(np.repeat(numbers, sizes)).cast(pa.string())
-    return pa.record_batch([times, signs, *texts, elements], schema=row_schema(GRAPH_COLUMNS))
+    texts = [render_terms(ids, dictionary) for ids in graphs.positions[: len(_TRIPLE)]]
+    texts.append(pa.array(np.repeat(numbers, sizes)).cast(pa.large_string()))
+    yield from _rows(np.repeat(graphs.time, sizes), np.ones(graphs.triples, np.int8), texts, GRAPH_COLUMNS)
 
 
 def _parts(triple: TemplateTriple) -> tuple[str, str, str]:
@@ -118,8 +120,39 @@ def _term(batch: ResultBatch, dictionary: Dictionary, part: str, place: int, num
 
 
 def _rows(
-    batch: ResultBatch, chosen: np.ndarray | None, texts: list[pa.Array], names: tuple[str, ...]
-) -> pa.RecordBatch:
-    time, sign = (batch.time, batch.sign) if chosen is None else (batch.time[chosen], batch.sign[chosen])
+    time: npt.NDArray[np.int64],
+    sign: npt.NDArray[np.int8],
+    texts: list[pa.Array],
+    names: tuple[str, ...],
+    ticks: pa.Array | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Rows with these columns (n each), in batches of about BYTES of text. `texts` are large strings, as they may be longer than
+    the strings of a batch, which have room for 2 GB.
+
+    Spark has each batch in memory that it does not share with others, and an executor ends that lacks it.
+    """
+    schema = row_schema(names, ticks=ticks is not None)
     columns = [pa.array(time, pa.timestamp("us", tz="UTC")), pa.array(sign, pa.int8()), *texts]
-    return pa.record_batch(columns, schema=row_schema(names))
+    if ticks is not None:
+        columns.append(ticks)
+    for first, last in pairwise([0, *_cuts_of_texts(texts), len(time)]):
+        # Concatenated, as offsets that begin at 0 are small enough for the shorter form.
+        some = columns if last - first == len(time) else [pa.concat_arrays([each[first:last]]) for each in columns]
+        yield pa.record_batch([each.cast(kind.type) for each, kind in zip(some, schema, strict=True)], schema=schema)
+
+
+def _cuts_of_texts(texts: list[pa.Array]) -> list[int]:
+    """As `cuts`, by all columns of texts (n each)."""
+    if sum(each.nbytes for each in texts) < BYTES:
+        return []
+    return cuts(sum(pc.binary_length(each).fill_null(0).to_numpy(zero_copy_only=False) for each in texts))
+
+
+def cuts(sizes: npt.NDArray[np.int64]) -> list[int]:
+    """The numbers of rows, by the bytes of each (n), before which another batch begins: each has less than BYTES, or one row."""
+    until = np.cumsum(sizes)
+    found, start, before = [], 0, 0
+    while (end := max(start + 1, int(np.searchsorted(until, before + BYTES)))) < len(until):
+        found.append(end)
+        start, before = end, int(until[end - 1])
+    return found

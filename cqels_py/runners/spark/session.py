@@ -30,7 +30,8 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     # No limit: with any other, Spark measures the Arrow batch before each row, a quarter of the JVM's time.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # So the rows limit it, which an executor has in memory beside its heap: 1 GB has room for 60 kB a term. More rows save nothing.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     # Forks workers that have imported the engine.
     "spark.python.daemon.module": "cqels_py.runners.spark.daemon",
     # The default one starts a process for every file of a local checkpoint.

@@ -118,7 +118,7 @@ def route(
     reached = None if job.waiting is None else LatestTimes.of(latest, now)
     if skipped:
         _LOG.warning("micro-batch %d: %d malformed rows skipped, the first: %s", batch, len(skipped), skipped[0])
-    yield routed(job, elements, dictionary, task, len(skipped), promise, reached)
+    yield from routed(job, elements, dictionary, task, len(skipped), promise, reached)
 
 
 def routed(
@@ -129,7 +129,7 @@ def routed(
     skipped: int = 0,
     promise: Promise | None = None,
     reached: LatestTimes | None = None,
-) -> pa.RecordBatch:
+) -> list[pa.RecordBatch]:
     """A row for each partition, with its input from the elements. `skipped`: malformed rows that were left out; `reached`: how far
     the elements go."""
     found = slices(elements, job.routing, dictionary, skipped, promise, reached)

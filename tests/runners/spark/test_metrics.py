@@ -99,7 +99,7 @@ def test_spark_adds_up_the_rows_of_tasks(columns: tuple[str, ...], spark: SparkS
 
 def test_counts_pass_through_the_next_stage_unseen_by_its_parts() -> None:
     counts = BatchCounts(results=3, busiest_part=5, event_time=7)
-    mine = parts.routed_rows(0, [b"x", b"y"])
+    (mine,) = parts.routed_rows(0, [b"x", b"y"])
     rows = [mine, sent_counts(counts), sent_counts(BatchCounts(results=1, busiest_part=4))]
     assert received_counts(rows) == BatchCounts(results=4, busiest_part=5, event_time=7)
     assert received_counts([mine]) == BatchCounts()
