@@ -18,6 +18,7 @@ from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.join import MultiwayJoin
 from cqels_py.operators.r2r.rows import Extend, Filter, Project, UnionAll
 from cqels_py.operators.r2r.semi_anti_join import LEFT, SemiAntiJoin
+from cqels_py.operators.r2r.top import TopRows
 from cqels_py.plan import nodes as plan
 
 
@@ -76,7 +77,7 @@ def is_decided(source: DeltaSource) -> bool:
         case OperatorNode(operator=SemiAntiJoin(layout=layout)):
             # Mappings of the right input are only counted.
             return layout.ports[LEFT].expires_fifo
-        case OperatorNode(operator=Filter() | Extend() | Project() | UnionAll() | DistinctRows()):
+        case OperatorNode(operator=Filter() | Extend() | Project() | UnionAll() | DistinctRows() | TopRows()):
             return True
         case _:
             return False

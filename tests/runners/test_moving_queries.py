@@ -210,6 +210,19 @@ def test_an_engine_goes_on_after_a_restart_with_queries_that_have_moved(seed: in
     run.engine.close()
 
 
+@pytest.mark.parametrize("window", ["[COUNT 4 STEP 2]", "[TRIPLES 4 STEP 3]"])
+def test_steps_that_are_counted_from_another_element_on_are_other_steps(window: str) -> None:
+    run, text = Run(), FORMS[0] % (window, 0)
+    run.do(("register", text))
+    for time in range(40):
+        run.do(("push", (A, [(f"<{EX}s>", f"<{EX}p0>", time)], time)))
+        if time == 0:
+            run.do(("register", text))
+    first, second = ({time for time, _, _ in rows if time > 9} for rows in run.found)
+    assert first and second and not first & second
+    assert run.scans == 2
+
+
 def test_equal_queries_between_which_no_element_came_share_what_they_read() -> None:
     run = Run()
     text = "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 4s] { ?s :p0 ?v } }"

@@ -30,10 +30,14 @@ FORMS = (
     "SELECT ?s ?v { STREAM :a %s { ?s :p0 ?v MINUS { ?s :p1 ?v } } }",
     "SELECT ?s ?v ?w ?x { STREAM :a %s { ?s :p0 ?v . ?z :p0 ?v . ?z :p1 ?w } }",
     "SELECT ?s ?z ?w { STREAM :a %s { ?s :p0 ?v } STREAM :b [RANGE 2s] { ?s :p1 ?w . ?z :p0 ?v } }",
+    "SELECT ?s ?v { STREAM :a %s { ?s :p0 ?v } } ORDER BY DESC(?v) LIMIT 2 OFFSET 1",
+    "SELECT ?s ?v ?w { STREAM :a %s { ?s :p0 ?v OPTIONAL { ?s :p1 ?w } } } ORDER BY ?w LIMIT 3",
     "CONSTRUCT { ?s :q _:x } { STREAM :a %s { ?s :p0 ?v } }",
 )
 UNDECIDED = (
     "SELECT ?s ?v ?w { STREAM :a %s { ?s :p0 ?v OPTIONAL { ?s :p1 ?w } OPTIONAL { ?z :p1 ?v } } }",
+    "SELECT ?s ?v ?x { STREAM :a %s { ?s :p0 ?v } { SELECT DISTINCT ?s { STREAM :b [RANGE 3s] { ?s :p1 ?w } } } }",
+    "REGISTER RSTREAM <q> AS SELECT ?s ?v { STREAM :a %s { ?s :p0 ?v } }",
     "SELECT (NOW() AS ?t) ?v { STREAM :a %s { ?s :p0 ?v } }",
     "SELECT ?s { STREAM :a %s { ?s :p0 ?v } STREAM :b [ALL] { ?s :p1 ?x } }",
 )
