@@ -30,6 +30,16 @@ def rename(path: Path, to: Path) -> None:
     path.rename(to)
 
 
+def link(path: Path | str, to: Path | str) -> None:
+    """Give a file another name, too; one that has this name is replaced."""
+    try:
+        os.link(path, to)
+    except FileExistsError:
+        remove(Path(f"{to}.new"))
+        os.link(path, f"{to}.new")
+        os.rename(f"{to}.new", to)
+
+
 def sync_entries(folder: Path) -> None:
     """Sync the entries of a folder."""
     descriptor = os.open(folder, os.O_RDONLY)

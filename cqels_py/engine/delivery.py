@@ -83,13 +83,18 @@ class Delivery:
 
     def close(self) -> None:
         """Nobody gets results any more."""
-        self._leave()
+        self.leave()
         self.closed = True
+
+    def leave(self) -> None:
+        """Get results in one call with others no longer."""
+        if (among := self._among) is not None:
+            among.end()
 
     def deliver(self, batch: ResultBatch) -> None:
         """Collect results of the current step, and number them."""
         if self._among is not None:
-            self._leave()
+            self.leave()
         batch.number = self._added + 1
         self._batches.append(batch)
         self._added = added = self._added + len(batch.time)
@@ -123,7 +128,7 @@ class Delivery:
 
         Returns the number of the first; 0 if they have to be collected here.
         """
-        self._leave()
+        self.leave()
         if not self._takes_equal:
             return 0
         if self._added != self._delivered and (self._batches or self._with is not other):
@@ -155,11 +160,6 @@ class Delivery:
     def _takes_equal(self) -> bool:
         """Can its only sink get results with those of equal queries?"""
         return self._equal is not None and len(self.subscribers) == 1 and not self.closed and not self.failures
-
-    def _leave(self) -> None:
-        """Get results in one call with others no longer."""
-        if (among := self._among) is not None:
-            among.end()
 
     def _counts(self) -> tuple[int, int]:
         """How many results there have been, and how many of them have been delivered."""
@@ -203,7 +203,7 @@ class Delivery:
 
     def add_subscriber(self, subscriber: Subscriber, sink: Sink | None) -> None:
         """Add a subscriber to the following results. `sink`: it is flushed when there are no more results."""
-        self._leave()
+        self.leave()
         self.subscribers = (*self.subscribers, subscriber)
         if sink is not None:
             self._sinks = (*self._sinks, sink)

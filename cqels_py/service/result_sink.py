@@ -60,9 +60,15 @@ class ResultSink:
             return None
         shared, sinks = SharedLines(self._lines), [each for each, _ in others]
         for each in sinks:
-            each._store.share(shared)
+            each._share(shared)
         shared.give_to([(each._store, each) for each in sinks])
         return shared
+
+    def _share(self, lines: SharedLines) -> None:
+        try:
+            self._store.share(lines)
+        except StorageError as error:
+            _LOG.error("%s", error)
 
     def _has_only_store(self, key: object, number: int) -> bool:
         """Are its lines those of this key, for its store alone, which has all before this number?"""

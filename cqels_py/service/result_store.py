@@ -6,6 +6,10 @@ A line gets its number when it is read; those of files of earlier versions have 
 Files of full length are never changed; the oldest are removed when enough results are kept without them. The last lines are in
 memory too, for those who follow, and some of them there alone: they are written together, at the latest before a snapshot of the
 engine, which makes again the results that follow it. So a line that a process did not finish is cut.
+
+Lines that several stores have in common are written by one of them, and its files are hard links in the folders of the others, each
+under the number that the first of its results has there. A file with more than one name is appended to by that store alone, and
+only while they have the lines in common: afterwards each begins another file.
 """
 
 from __future__ import annotations
@@ -50,8 +54,12 @@ class Lines(Protocol):
         """How many there have been."""
         ...
 
-    def behind(self, count: int) -> Sequence[bytes]:
-        """Those behind the first `count`."""
+    def behind(self, count: int) -> tuple[int, Sequence[bytes]]:
+        """Those behind the first `count`: how many are only in files, and the others."""
+        ...
+
+    def save(self) -> None:
+        """Have all of them in files."""
         ...
 
 
@@ -73,6 +81,8 @@ class ResultStore:
         # The number of the last result that is in a file, and the bytes of those behind it that can be read.
         self._written = self._unwritten_bytes = 0
         self._written_at = 0.0
+        # Up to this number they are durable, at least.
+        self._synced = 0
         # Is something in the last file that has not been synced? Has a file begun since the folder was synced?
         self._unsynced = self._began = False
         self._ended = False
@@ -85,6 +95,14 @@ class ResultStore:
         # Those behind it, how many of these are here, and the number of the last result before them.
         self._shared: Lines | None = None
         self._taken = self._before_shared = 0
+        self.apart = True
+        """Does it write the shared lines itself, to files that no other store has?"""
+        # Is the last file not to be appended to, as other stores may have it, too?
+        self._is_linked = False
+        # The number of the first shared result that others have in files of this store; 0: they have none.
+        self._leads_from = 0
+        # The store that writes the last file, if it is another one.
+        self._leader: ResultStore | None = None
         self._open()
         self._know_whether_it_waits()
 
@@ -100,8 +118,12 @@ class ResultStore:
 
     def _know_whether_it_waits(self) -> None:
         """Somebody follows its results, or a limit is to be kept, or results wait for room on the disk."""
-        limited = self._keep.bytes is not None or self._keep.age is not None
-        self.waits = limited or self.failing or bool(self._listeners)
+        self.waits = self._is_limited or self.failing or bool(self._listeners)
+
+    @property
+    def _is_limited(self) -> bool:
+        """Do bytes or age end its files?"""
+        return self._keep.bytes is not None or self._keep.age is not None
 
     @property
     def last(self) -> int:
@@ -110,21 +132,96 @@ class ResultStore:
         return self._last if shared is None else self._before_shared + shared.count
 
     def share(self, lines: Lines) -> None:
-        """From now on these are the next results; they begin here, and end when results are added otherwise."""
+        """From now on these are the next results; they begin here, and end when results are added otherwise.
+
+        StorageError if those before them cannot be written; this store writes the shared ones itself then.
+        """
         with self._lock:
             self._take_all()
             self._before_shared, self._taken, self._shared = self._last - lines.count, lines.count, lines
+            self.apart = True
+            # Files of other stores begin with shared lines.
+            self._write_all()
+            self.apart = self._is_limited
         self.wake()
+
+    def lead(self, *, anew: bool) -> None:
+        """Write the shared lines to files that `follow` gives to other stores. `anew`: these begin here. StorageError."""
+        with self._lock:
+            self._take_shared()
+            if anew:
+                self._leads_from = self._written + 1
+                self._is_linked = bool(self._files) and self._files[-1] <= self._written
+            self._write_all()
+        self.wake()
+
+    def follow(self, leader: ResultStore) -> None:
+        """Have in the same files the shared lines that another store has written. StorageError if these files cannot be had."""
+        with self._lock:
+            if self._ended:
+                return
+            ahead = self._before_shared - leader._before_shared
+            files = [first for first in leader._files if first >= leader._leads_from]
+            for first, after in zip(files, [*files[1:], leader._written + 1], strict=True):
+                if after + ahead > self._written + 1:
+                    self._have_file(leader._name(first), first + ahead, after + ahead - 1)
+                    self._leader = leader
+            self._count_unwritten()
+
+    def go_apart(self) -> None:
+        """From now on write the shared lines to files of its own."""
+        with self._lock:
+            self.apart = True
+            self._lead_no_longer()
+
+    def leave(self) -> None:
+        """There are no more shared lines."""
+        with self._lock:
+            self._part()
+
+    def _have_file(self, path: str, first: int, last: int) -> None:
+        """Have a file of another store as the last one. `first`, `last`: the numbers of its first and last result here."""
+        if first > self._written + 1:
+            raise StorageError(f"{path} does not follow the files of {self._folder}")
+        begins = first > self._written
+        if begins:
+            self._link(path, first)
+        self._written, self._unsynced = last, True
+        if begins:
+            self._remove_oldest()
+
+    def _link(self, path: str, first: int) -> None:
+        try:
+            self._folder.mkdir(exist_ok=True)
+            if self._leader is None:
+                # Otherwise that one has done so.
+                self._sync_last()
+            durable_files.link(path, self._name(first))
+        except OSError as error:
+            raise StorageError(f"cannot write to {self._folder}: {error.strerror}") from error
+        self._began_at(first)
+        self._is_linked = True
 
     def _take_shared(self) -> int:
         """Take over those of the shared lines that are not here; returns how many."""
         if (shared := self._shared) is None or shared.count == self._taken:
             return 0
-        lines = shared.behind(self._taken)
-        self._taken += len(lines)
+        missing, lines = shared.behind(self._taken)
+        were_written = self._written > self._last
+        if missing:
+            # They are in files, and those before them, too.
+            self._tail, self._tail_bytes = [], 0
         self._remember(lines)
-        self._last += len(lines)
-        return len(lines)
+        self._taken += missing + len(lines)
+        self._last += missing + len(lines)
+        if were_written:
+            self._count_unwritten()
+        return missing + len(lines)
+
+    def _count_unwritten(self) -> None:
+        """Anew, as shared lines may be in files before they are taken over."""
+        unwritten = max(0, self._last - self._written)
+        self._unwritten_bytes = sum(map(len, self._tail[len(self._tail) - unwritten :]))
 
     def _take_all(self) -> int:
         """The results that were shared or added can be read; returns how many more."""
@@ -136,8 +233,15 @@ class ResultStore:
 
     def _part(self) -> None:
         """Results are added otherwise from now on."""
+        if self._shared is None:
+            return
         self._take_shared()
-        self._shared = None
+        self._lead_no_longer()
+        self._shared, self._leader = None, None
+
+    def _lead_no_longer(self) -> None:
+        if self._leads_from:
+            self._is_linked, self._leads_from = True, 0
 
     @property
     def first(self) -> int:
@@ -158,6 +262,7 @@ class ResultStore:
                 durable_files.remove(self._path(first))
             self._files, self._tail, self._tail_bytes, self._unwritten_bytes = [], [], 0, 0
             self._last = self._written = number - 1
+            self._is_linked = False
 
     def add(self, lines: Sequence[bytes]) -> None:
         """Add the next results, without numbers and newlines; they can be read after `flush`."""
@@ -185,35 +290,47 @@ class ResultStore:
         """The results that were added can be read. They are written where there are many: StorageError: by a later call."""
         if self._added or self._shared is not None:
             with self._lock:
-                more = self._take_all()
-            if more:
-                self.wake()
+                self._take_all()
+            # Also if another thread has taken over shared lines.
+            self.wake()
         if self.failing or self._is_due():
             with self._lock:
                 self._write_all()
 
-    def sync(self) -> None:
-        """Return when all results that can be read are durable. StorageError where that fails. Others may write meanwhile."""
+    def sync(self, until: int | None = None) -> None:
+        """Return when the results up to this number, or all that can be read, are durable. StorageError where that fails. Others may
+        write meanwhile."""
+        until = self.last if until is None else until
+        if self._written < until and (shared := self._shared) is not None:
+            shared.save()
         try:
             with ExitStack() as opened:
                 with self._lock:
                     if self._ended:
                         return
-                    self._take_shared()
-                    self._write_all()
+                    if self._writes_itself:
+                        self._take_shared()
+                        self._write_all()
                     if not self._unsynced or not self._files:
                         return
-                    written = self._written
-                    # A file that is removed meanwhile can be synced nevertheless.
-                    paths = [self._name(self._files[-1]), *([str(self._folder)] if self._began else [])]
+                    synced, paths = self._synced_by_leader(), [str(self._folder)] if self._began else []
+                    if synced < until:
+                        # A file that is removed meanwhile can be synced nevertheless.
+                        synced, paths = self._written, [self._name(self._files[-1]), *paths]
                     descriptors = [_opened(path, opened) for path in paths]
                 for each in descriptors:
                     durable_files.sync(each)
         except OSError as error:
             raise StorageError(f"cannot sync {self._folder}: {error.strerror}") from error
         with self._lock:
-            if self._written == written:
+            self._synced = max(self._synced, synced)
+            if self._written <= synced:
                 self._unsynced = self._began = False
+
+    def _synced_by_leader(self) -> int:
+        """The number up to which another store has synced files that this one has, too."""
+        leader = self._leader
+        return 0 if leader is None else min(self._written, leader._synced + self._before_shared - leader._before_shared)
 
     def end(self) -> None:
         """Nothing is written any more."""
@@ -222,6 +339,8 @@ class ResultStore:
 
     def is_in_memory(self, number: int) -> bool:
         """Does `read` from this number need no file?"""
+        with self._lock:
+            self._take_shared()
         return number > self._last - len(self._tail)
 
     def read(self, number: int, most: int) -> Sequence[bytes]:
@@ -265,8 +384,15 @@ class ResultStore:
         # A text, as a path takes as long to make as a file to open.
         return f"{self._folder}{os.sep}{first:016}.ndjson"
 
+    @property
+    def _writes_itself(self) -> bool:
+        """Do its results come into files only by itself?"""
+        return self._shared is None or self.apart
+
     def _is_due(self) -> bool:
         """Are there enough results for a file? Limits of bytes and of age count those that are in files."""
+        if not self._writes_itself:
+            return False
         keep = self.keep
         if self._unwritten_bytes >= _WRITTEN_TOGETHER:
             return True
@@ -301,6 +427,8 @@ class ResultStore:
 
     def _is_full(self) -> bool:
         """Is it time for another file? With limits of bytes or age there are several, the oldest of which can be removed."""
+        if self._is_linked:
+            return True
         count = self._written - self._files[-1] + 1
         if count >= IN_A_FILE or count == 0 or (self.keep.bytes is None and self.keep.age is None):
             return count >= IN_A_FILE
@@ -329,21 +457,34 @@ class ResultStore:
         first = self._written + 1
         try:
             self._folder.mkdir(exist_ok=True)
-            if self._files and self._unsynced:
-                descriptor = os.open(self._path(self._files[-1]), os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    durable_files.sync(descriptor)
-                finally:
-                    os.close(descriptor)
+            self._sync_last()
             self._path(first).touch()
-            self._files.append(first)
-            self._began = True
-            # Without the oldest there are enough, also when this one has begun.
-            while len(self._files) > 1 and self._are_enough():
-                durable_files.remove(self._path(self._files[0]))
-                self._begun.pop(self._files.pop(0), None)
+            self._began_at(first)
+            self._is_linked = False
+            self._remove_oldest()
         except OSError as error:
             raise StorageError(f"cannot write to {self._folder}: {error.strerror}") from error
+
+    def _sync_last(self) -> None:
+        """Before another file begins: after a crash of the machine no results are missing within the files."""
+        if self._files and self._unsynced:
+            descriptor = os.open(self._path(self._files[-1]), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                durable_files.sync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _began_at(self, first: int) -> None:
+        """There is another file; it may have taken the place of an empty one."""
+        if not self._files or self._files[-1] != first:
+            self._files.append(first)
+        self._began = True
+
+    def _remove_oldest(self) -> None:
+        while len(self._files) > 1 and self._are_enough():
+            # There are enough without it.
+            durable_files.remove(self._path(self._files[0]))
+            self._begun.pop(self._files.pop(0), None)
 
     def _write(self, lines: Sequence[bytes]) -> None:
         path = self._name(self._files[-1])
@@ -388,6 +529,11 @@ class ResultStore:
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
             durable_files.cut(path, whole)
+        self._is_linked = path.stat().st_nlink > 1
+        if self._is_linked and not whole:
+            durable_files.remove(path)
+            path.touch()
+            self._is_linked = False
         lines = data[:whole].split(b"\n")
         lines.pop()
         self._last = self._written = self._files[-1] + len(lines) - 1

@@ -341,6 +341,9 @@ class Service:
         if running.kept.definition != definition:
             running.kept.definition = definition
             running.store.keep = self._kept_of(definition)
+            if running.query is not None:
+                # Other limits may end its files.
+                running.query.delivery.leave()
             self._folder.write(QUERIES, running.name, running.kept.plain())
 
     def _kept_of(self, definition: QueryDefinition) -> Keep:
@@ -621,8 +624,8 @@ class Service:
 
     def _sync_results(self) -> None:
         """Before a snapshot is saved: results that the engine will not make again are durable. Elements need not wait for it."""
-        for store in list(self._stores.values()):
-            store.sync()
+        for store, last in [(store, store.last) for store in list(self._stores.values())]:
+            store.sync(last)
 
     def _report(self, error: CqelsError) -> None:
         _LOG.warning("%s", error)

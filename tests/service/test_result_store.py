@@ -148,10 +148,10 @@ def test_a_snapshot_is_saved_once_results_are_durable_and_elements_do_not_wait_f
     service.put_query("hot", QueryDefinition(HOT))
     sync, syncing, goes_on = ResultStore.sync, threading.Event(), threading.Event()
 
-    def wait(store: ResultStore) -> None:
+    def wait(store: ResultStore, until: int | None = None) -> None:
         syncing.set()
         assert goes_on.wait(60)
-        sync(store)
+        sync(store, until)
 
     def push(subject: str) -> None:
         service.push([Pushed.of(service.stream("readings"), reading(subject, 31), "nt", None)])
@@ -227,7 +227,14 @@ def test_results_that_were_read_come_again_with_their_numbers_after_a_kill(tmp_p
 
 
 def _results_of(service: Service) -> dict[str, list[bytes]]:
-    return {name: list(query.store.read(1, 10_000)) for name, query in service.queries.items()}
+    return {name: _all_of(query.store) for name, query in service.queries.items()}
+
+
+def _all_of(store: ResultStore) -> list[bytes]:
+    found = list[bytes]()
+    while more := store.read(len(found) + 1, 10_000):
+        found += more
+    return found
 
 
 def test_equal_queries_keep_their_own_numbers_whoever_leaves_and_after_a_kill(tmp_path: Path) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import random
-import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from cqels_py.checkpoints import durable_files
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.service import result_store, shared_lines
 from cqels_py.service.definitions import Keep, QueryDefinition, StreamDefinition
@@ -27,6 +29,7 @@ class _Served:
     """A service with equal queries. `expected`: by query, the elements since its registration."""
 
     def __init__(self, path: Path) -> None:
+        self._path, self._former = path, list[Service]()
         self.service = Service(path)
         self.service.put_stream("readings", StreamDefinition.of({"iri": READINGS}))
         self.expected: dict[str, list[str]] = {}
@@ -38,6 +41,25 @@ class _Served:
         self._named += 1
         self.service.put_query(name, QueryDefinition(TEXT, keep=keep))
         self.expected[name] = []
+
+    def keep(self, name: str, keep: Keep | None) -> None:
+        assert self.service.put_query(name, QueryDefinition(TEXT, keep=keep))[0] is False
+
+    def kill(self) -> None:
+        """Go on from what is in files, as another process does."""
+        self._former.append(self.service)
+        path = self._path.with_name(f"killed{len(self._former)}")
+        # With its hard links.
+        subprocess.run(["cp", "-a", self._path, path], check=True)
+        self._path, self.service, self.heard = path, Service(path), {}
+
+    def close(self) -> None:
+        for each in (self.service, *self._former):
+            each.close()
+
+    @property
+    def files_in_common(self) -> int:
+        return sum(path.stat().st_nlink > 1 for path in self._path.rglob("*.ndjson"))
 
     def delete(self, name: str) -> None:
         self.service.delete_query(name)
@@ -74,8 +96,16 @@ class _Served:
         expected, store = self.expected[name], self.store(name)
         assert store.last == store.next - 1 == len(expected)
         assert self.service.registered(name).delivery.count == len(expected)
-        assert _found(store) == list(enumerate(expected, 1))
+        first, least = store.first, self._least(store.keep)
+        assert first <= max(1, len(expected) - least + 1)
+        assert _found(store, first) == list(enumerate(expected, 1))[first - 1 :]
         assert self.heard.get(name, len(expected)) == len(expected)
+
+    @staticmethod
+    def _least(keep: Keep) -> int:
+        """How many results are kept."""
+        assert keep.results is not None
+        return 0 if keep.bytes is not None else keep.results
 
 
 def _found(store: ResultStore, start: int = 1) -> list[tuple[int, str]]:
@@ -85,17 +115,22 @@ def _found(store: ResultStore, start: int = 1) -> list[tuple[int, str]]:
     return [(line["number"], line["bindings"]["s"]["value"].removeprefix(EX)) for line in lines]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8))
 def test_each_of_equal_queries_has_its_results_whatever_happens_to_the_others(seed: int, tmp_path: Path) -> None:
-    drawn, most = random.Random(seed), 0
-    with patch.object(shared_lines, "_WRITTEN_TOGETHER", 3_000):
+    drawn, most, in_common = random.Random(seed), 0, 0
+    sizes = {"_WRITTEN_TOGETHER": drawn.choice([1, 3_000]), "IN_A_FILE": drawn.choice([7, 100])}
+    keeps = [None, Keep(bytes=1 << 20), Keep(bytes=2_000), Keep(results=ALL), Keep(results=20)]
+    with (
+        patch.object(shared_lines, "_WRITTEN_TOGETHER", sizes["_WRITTEN_TOGETHER"]),
+        patch.multiple(result_store, **sizes),
+    ):
         served = _Served(tmp_path / "data")
         for _ in range(4):
             served.put()
         for _ in range(60):
-            match drawn.randrange(9):
+            match drawn.randrange(12):
                 case 0 if len(served.expected) < 6:
-                    served.put(drawn.choice([None, Keep(bytes=1 << 20), Keep(results=ALL)]))
+                    served.put(drawn.choice(keeps))
                 case 1 if len(served.expected) > 3:
                     served.delete(drawn.choice([*served.expected]))
                 case 2:
@@ -104,18 +139,44 @@ def test_each_of_equal_queries_has_its_results_whatever_happens_to_the_others(se
                     served.service.engine.checkpoint()
                 case 4:
                     served.check(drawn.choice([*served.expected]))
+                case 5 if drawn.random() < 0.3:
+                    served.keep(drawn.choice([*served.expected]), drawn.choice(keeps))
+                case 6 if drawn.random() < 0.3:
+                    served.kill()
                 case _:
                     served.push(drawn.choice([1, 3, 40]))
                     most = max(most, served.together)
-        assert most >= 3
+                    in_common = max(in_common, served.files_in_common)
+        assert most >= 2 and in_common >= 2
         for name in served.expected:
             served.check(name)
-    shutil.copytree(tmp_path / "data", tmp_path / "killed")
-    again = Service(tmp_path / "killed")
-    for name, expected in served.expected.items():
-        assert _found(again.queries[name].store) == list(enumerate(expected, 1))
-    again.close()
-    served.service.close()
+        served.kill()
+        for name in served.expected:
+            served.check(name)
+        served.close()
+
+
+def test_a_file_in_common_is_synced_once_for_a_snapshot(tmp_path: Path) -> None:
+    served, synced = _Served(tmp_path / "data"), list[str]()
+    for _ in range(5):
+        served.put()
+    for _ in range(3):
+        served.push(2)
+    served.service.engine.checkpoint()
+    # The first is not among them: the others get the results that it has.
+    assert served.together == served.files_in_common == 4
+
+    def sync(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    served.push(2)
+    with patch.object(durable_files, "sync", sync):
+        served.service.engine.checkpoint()
+    assert sum(path.endswith(".ndjson") for path in synced) == 2
+    assert served.files_in_common == 4
+    for name in served.expected:
+        served.check(name)
+    served.close()
 
 
 def test_a_subscriber_beside_the_store_gets_what_follows_and_the_others_go_on_together(tmp_path: Path) -> None:
@@ -133,7 +194,7 @@ def test_a_subscriber_beside_the_store_gets_what_follows_and_the_others_go_on_to
     assert also == [7, 8, 9, 10, 11, 12]
     for name in served.expected:
         served.check(name)
-    served.service.close()
+    served.close()
 
 
 def test_results_that_cannot_be_written_wait_in_each_store(tmp_path: Path) -> None:
@@ -154,4 +215,4 @@ def test_results_that_cannot_be_written_wait_in_each_store(tmp_path: Path) -> No
     for name in served.expected:
         served.check(name)
         assert not served.store(name).failing
-    served.service.close()
+    served.close()

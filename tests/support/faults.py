@@ -15,7 +15,7 @@ import pytest
 from cqels_py.checkpoints import durable_files
 from cqels_py.engine.engine import Engine
 
-OPERATIONS = ("write_synced", "rename", "sync_entries", "remove", "create", "append", "sync", "cut")
+OPERATIONS = ("write_synced", "rename", "link", "sync_entries", "remove", "create", "append", "sync", "cut")
 
 
 class Crash(BaseException):
