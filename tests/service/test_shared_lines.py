@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -154,6 +155,27 @@ def test_each_of_equal_queries_has_its_results_whatever_happens_to_the_others(se
         for name in served.expected:
             served.check(name)
         served.close()
+
+
+def test_each_store_writes_its_own_files_where_there_are_no_hard_links(tmp_path: Path) -> None:
+    served = _Served(tmp_path / "data")
+    for _ in range(4):
+        served.put()
+    with (
+        patch.object(durable_files, "link", side_effect=OSError(errno.EPERM, "Operation not permitted")),
+        patch.object(shared_lines, "_WRITTEN_TOGETHER", 500),
+        patch.object(result_store, "_WRITTEN_TOGETHER", 500),
+    ):
+        for _ in range(6):
+            served.push(3)
+        served.service.engine.checkpoint()
+    assert served.together == 3 and not served.files_in_common
+    for name in served.expected:
+        served.check(name)
+    served.kill()
+    for name in served.expected:
+        served.check(name)
+    served.close()
 
 
 def test_a_file_in_common_is_synced_once_for_a_snapshot(tmp_path: Path) -> None:
