@@ -154,7 +154,7 @@ class RunningRules:
         width = self._tables.width + 3
         self.facts_to_come, self.told_changes, self.tick_instants = KeptRows(width), KeptRows(width), KeptRows(1)
         """The records of `_waiting`, `changes` and `_instants`."""
-        self.numbers = np.array([NEVER, _BEFORE_ALL, entries.READY, 0, 0], np.int64)
+        self.numbers = np.array([NEVER, _BEFORE_ALL, entries.READY, 0, 0, every_instant], np.int64)
         """As kernels/steps/rules.py has them."""
         self._state = RuleState(self._tables, tests=self._tests)
         self._streams = np.array(rules.streams, np.int32)
@@ -218,7 +218,8 @@ class RunningRules:
     @property
     def is_plain(self) -> bool:
         """See `Foreseeing`."""
-        return self._own is None and not self._every_instant
+        # Multiples of a STEP at which nothing changes are told by calls.
+        return self._own is None and (not self._every_instant or self._steps == (None,))
 
     def entry_arrays(self, streams: int) -> tuple[Int64, ...]:
         """Those of the record of `tell_time` in kernels/steps/rules.py, of a query with so many streams."""

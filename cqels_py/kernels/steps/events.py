@@ -207,6 +207,15 @@ def _add_row(source, counted_rows, made, rows, at):
 
 
 @jit_flat
+def _all_ended(links, first, events, through):
+    """Have all of these events rows of instants that have ended? Those of a source are joined then."""
+    for e in range(first, first + events):
+        if _ended(links[FIRST_EVENT + 2 * e + 1], through) == 0:
+            return False
+    return True
+
+
+@jit_flat
 def _find_ended(record, through):
     """Write the rows of all sources whose instants have ended, for the counters; returns how many, or -1: not without Python.
 
@@ -215,11 +224,13 @@ def _find_ended(record, through):
     links, counted_rows, made, first = int64s(record, LINKS), int64_rows(record, ROWS), 0, 0
     for s in range(FIRST_EVENT + 2 * links[EVENTS], len(links)):
         source = links[s]
-        events = int64s(source, OF_SOURCE)[EVENTS_OF]
-        for e in range(first, first + events):
+        events, by_python = int64s(source, OF_SOURCE)[EVENTS_OF], int64s(source, OF_SOURCE)[BY_PYTHON] != 0
+        if by_python and _all_ended(links, first, events, through):
+            return np.int64(-1)
+        for e in range(first, first + (0 if by_python else events)):
             waiting = links[FIRST_EVENT + 2 * e + 1]
             ended = _ended(waiting, through)
-            if ended > 0 and (int64s(source, OF_SOURCE)[BY_PYTHON] != 0 or made + ended > len(counted_rows)):
+            if made + ended > len(counted_rows):
                 return np.int64(-1)
             for i in range(ended):
                 kept = _is_counted(links, source, int64_rows(waiting, open_instant.ROWS), i)

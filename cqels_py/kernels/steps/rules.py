@@ -42,9 +42,10 @@ and the records of the tests."""
 NUMBERS, STREAMS, PROPERTIES, CLASSES, STEPS = range(1, 6)
 """Arrays of its record. NUMBERS: see FIRST. STREAMS: 1 for each stream whose triples are facts. PROPERTIES, CLASSES (n, 2): ids, and
 the numbers of their predicates. STEPS: those of the STATEs, 0 for one without STEP."""
-FIRST, TOLD, STAGE, FACTS_TAKEN, CHANGES_MADE = range(5)
-"""NUMBERS: the time of the streams' first element, or NEVER; the instant through whose end all has been told; STAGE; and
-how many facts and changes there have been since they were settled."""
+FIRST, TOLD, STAGE, FACTS_TAKEN, CHANGES_MADE, EVERY_INSTANT = range(6)
+"""NUMBERS: the time of the streams' first element, or NEVER; the instant through whose end all has been told; STAGE;
+how many facts and changes there have been since they were settled; and 1 if there is a tick at the end of each instant of an
+element, without STEP."""
 NEVER = np.int64(np.iinfo(np.int64).max)
 READY, DERIVING = range(2)
 """STAGE: whether the kernel of the rules is to be called anew, or goes on."""
@@ -75,8 +76,23 @@ def _count(kept):
 
 
 @jit_flat
+def _add_instant(kept, instant):
+    """Put an instant among others, in order, each once."""
+    instants, count = int64_rows(kept, kept_rows.ROWS), int64s(kept, kept_rows.COUNT)
+    at = count[0]
+    while at > 0 and instants[at - 1, 0] > instant:
+        at -= 1
+    if at > 0 and instants[at - 1, 0] == instant:
+        return
+    for moved in range(count[0], at, -1):
+        instants[moved, 0] = instants[moved - 1, 0]
+    instants[at, 0] = instant
+    count[0] += 1
+
+
+@jit_flat
 def _take_facts(record):
-    """The facts of the element wait until its instant has ended. False: there is no room for them."""
+    """The facts of the element wait until its instant has ended. False: there is no room for them, or for the instant."""
     links, element = int64s(record, LINKS), int64s(record, LINKS)[ELEMENT]
     if int64s(record, STREAMS)[int32s(element, STREAM)[0]] == 0:
         return True
@@ -85,6 +101,10 @@ def _take_facts(record):
     rows, count = int64_rows(kept, kept_rows.ROWS), _count(kept)
     if count + triples > len(rows):
         return False
+    if numbers[EVERY_INSTANT] != 0:
+        if _count(links[INSTANTS]) == len(int64_rows(links[INSTANTS], kept_rows.ROWS)):
+            return False
+        _add_instant(links[INSTANTS], time)
     columns, width = matrix(int64s(element, COLUMNS), 3, triples), rows.shape[1] - 3
     for t in range(triples):
         number = _number(int64_rows(record, PROPERTIES), columns[1, t])
@@ -177,21 +197,6 @@ def _move_changes(links, first):
 def _at_end(instant, step):
     """The instant at which a change is seen: with STEP at the next multiple."""
     return instant if step == 0 else -(-instant // step) * step
-
-
-@jit_flat
-def _add_instant(kept, instant):
-    """Put an instant among others, in order, each once."""
-    instants, count = int64_rows(kept, kept_rows.ROWS), int64s(kept, kept_rows.COUNT)
-    at = count[0]
-    while at > 0 and instants[at - 1, 0] > instant:
-        at -= 1
-    if at > 0 and instants[at - 1, 0] == instant:
-        return
-    for moved in range(count[0], at, -1):
-        instants[moved, 0] = instants[moved - 1, 0]
-    instants[at, 0] = instant
-    count[0] += 1
 
 
 @jit_flat
