@@ -16,4 +16,5 @@ def test_a_slice(seed: int, tmp_path: Path) -> None:
     assert soak_programs.main(arguments) == 0
     figures = json.loads((tmp_path / "soak_programs.json").read_text())["figures"]
     assert figures["differences"] == [] and figures["results"] > 500 and figures["asked_of_the_oracle"] > 1
+    assert figures["records_left"] < 100
     assert min(figures[name] for name in ("pushed_within", "raised", "restarts")) > 0
