@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from cqels_py.kernels.compiler.manifest import RECORD_AGAIN, KernelCall
 from tests.support.amount import ALL, has_seed_of_slice
 from tests.support.kernels_beyond_manifest import calls_beyond_manifest
+from tests.support.servers import MqttBroker, PostgresServer, needed_module
 
 os.environ["CQELS_CHECK_MEMORY"] = "1"
 
@@ -51,3 +52,21 @@ def no_kernel_is_beyond_the_manifest(beyond_manifest: list[KernelCall]) -> Itera
     lines = "\n".join(map(str, beyond_manifest))
     beyond_manifest.clear()
     assert not lines, f"{lines}\n{RECORD_AGAIN} TEST"
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """One server for all tests of a process: each makes the tables that it needs anew."""
+    needed_module("psycopg", "postgres")
+    running = PostgresServer(tmp_path_factory.mktemp("postgresql"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MqttBroker]:
+    """One broker for all tests of a process: each has topics of its own."""
+    needed_module("paho.mqtt.client", "mqtt")
+    running = MqttBroker(tmp_path_factory.mktemp("mosquitto"))
+    yield running
+    running.stop()

@@ -6,42 +6,22 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
 from tests.cli.test_checkpoint import LIVE, quads
 from tests.support.amount import long
-from tests.support.servers import MqttBroker, PostgresServer, needed_module, wait_until
+from tests.support.servers import MqttBroker, PostgresServer, wait_until
 
 STREAM = "http://ex.org/s"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    needed_module("psycopg", "postgres")
-    running = PostgresServer(tmp_path_factory.mktemp("postgresql"))
-    yield running
-    running.stop()
-
-
-def execute(server: PostgresServer, statement: str) -> list[Any]:
-    import psycopg
-
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        cursor = connection.execute(statement)  # type: ignore[call-overload]
-        return cursor.fetchall() if cursor.description else []
-
-
 @pytest.fixture
-def url(server: PostgresServer) -> str:
-    execute(server, "DROP SCHEMA public CASCADE")
-    execute(server, "CREATE SCHEMA public")
-    return server.url
+def url(postgresql: PostgresServer) -> str:
+    return postgresql.emptied()
 
 
 def command(source: object, output: str, checkpoint: Path, *more: str) -> list[str]:
@@ -51,22 +31,24 @@ def command(source: object, output: str, checkpoint: Path, *more: str) -> list[s
 
 @pytest.mark.parametrize(("mode", "limit"), [("append", ()), ("upsert", ()), ("append", ("--limit", "1800"))])
 def test_a_table_has_each_result_once_wherever_the_run_is_killed(
-    mode: str, limit: tuple[str, ...], server: PostgresServer, url: str, tmp_path: Path
+    mode: str, limit: tuple[str, ...], postgresql: PostgresServer, url: str, tmp_path: Path
 ) -> None:
     """The reader of a file is killed at random moments; a table of another run, which was never killed, is the same."""
     random = Random(7)
     path = tmp_path / "s.nq"
     path.write_bytes(quads(0, 3500))
-    execute(server, f"CREATE TABLE a ({'_number bigint, _sign int, ' if mode == 'append' else ''}s text, n int, m int)")
-    execute(server, "CREATE TABLE b (LIKE a)")
+    postgresql.execute(
+        f"CREATE TABLE a ({'_number bigint, _sign int, ' if mode == 'append' else ''}s text, n int, m int)"
+    )
+    postgresql.execute("CREATE TABLE b (LIKE a)")
     whole = command(path, f"{url}#a?mode={mode}", tmp_path / "whole", "--changelog", "--batch", "10", *limit)
     subprocess.run(whole, check=True, capture_output=True)
     killed = command(path, f"{url}#b?mode={mode}", tmp_path / "killed", "--changelog", "--batch", "10", *limit)
     kills = 0
     for _ in range(30):
-        before = written(server)
+        before = written(postgresql)
         process = subprocess.Popen(killed, stderr=subprocess.PIPE)
-        while process.poll() is None and written(server) <= before:
+        while process.poll() is None and written(postgresql) <= before:
             time.sleep(0.01)
         time.sleep(random.uniform(0, 0.1))
         process.kill()
@@ -80,29 +62,21 @@ def test_a_table_has_each_result_once_wherever_the_run_is_killed(
             break
     assert kills > 1
     columns = "*" if mode == "upsert" else "_number, _sign, s, n, m"
-    assert execute(server, f"SELECT {columns} FROM b ORDER BY 1, 2") == execute(
-        server, f"SELECT {columns} FROM a ORDER BY 1, 2"
+    assert postgresql.execute(f"SELECT {columns} FROM b ORDER BY 1, 2") == postgresql.execute(
+        f"SELECT {columns} FROM a ORDER BY 1, 2"
     )
     if limit:
-        assert execute(server, "SELECT COUNT(*) FROM b") == [(int(limit[1]),)]
+        assert postgresql.execute("SELECT COUNT(*) FROM b") == [(int(limit[1]),)]
     again = subprocess.run(killed, check=True, capture_output=True)
     assert b"has ended, and its results are in postgresql://" in again.stderr
 
 
-def written(server: PostgresServer) -> int:
+def written(postgresql: PostgresServer) -> int:
     """The number of the last result that the table b has."""
-    if not execute(server, "SELECT to_regclass('_cqels_progress')")[0][0]:
+    if not postgresql.execute("SELECT to_regclass('_cqels_progress')")[0][0]:
         return 0
-    found = execute(server, "SELECT number FROM _cqels_progress WHERE sink = 'b'")
+    found = postgresql.execute("SELECT number FROM _cqels_progress WHERE sink = 'b'")
     return int(found[0][0]) if found else 0
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MqttBroker]:
-    needed_module("paho.mqtt.client", "mqtt")
-    running = MqttBroker(tmp_path_factory.mktemp("mosquitto"))
-    yield running
-    running.stop()
 
 
 DOCS = Path(__file__).parent.parent.parent / "docs/connectors.md"
@@ -126,7 +100,9 @@ def recipe(broker: MqttBroker, url: str) -> str:
 
 
 @long
-def test_the_recipe_is_killed_and_goes_on(broker: MqttBroker, server: PostgresServer, url: str, tmp_path: Path) -> None:
+def test_the_recipe_is_killed_and_goes_on(
+    broker: MqttBroker, postgresql: PostgresServer, url: str, tmp_path: Path
+) -> None:
     commands = recipe(broker, url)
 
     def started() -> subprocess.Popen[bytes]:
@@ -141,7 +117,7 @@ def test_the_recipe_is_killed_and_goes_on(broker: MqttBroker, server: PostgresSe
         broker.publish("readings/x", *bodies)
 
     def is_table(*expected: tuple[str, float | None, str]) -> bool:
-        return rooms(server) == {f"http://ex.org/{room}": (hottest, status) for room, hottest, status in expected}
+        return rooms(postgresql) == {f"http://ex.org/{room}": (hottest, status) for room, hottest, status in expected}
 
     process = started()
     wait_until(lambda: is_table(("attic", None, "silent"), ("cellar", None, "silent")), "the first answer", 120)
@@ -155,18 +131,18 @@ def test_the_recipe_is_killed_and_goes_on(broker: MqttBroker, server: PostgresSe
     publish(("attic", 50))
     wait_until(lambda: is_table(("attic", 99.5, "ok"), ("cellar", 30, "ok")), "the readings of meanwhile", 60)
     publish(*[("cellar", number) for number in range(31, 91)])
-    wait_until(lambda: rooms(server)["http://ex.org/cellar"][0] in range(40, 91), "more readings", 60)
+    wait_until(lambda: rooms(postgresql)["http://ex.org/cellar"][0] in range(40, 91), "more readings", 60)
     process.kill()
     process.wait()
     process = started()
-    wait_until(lambda: rooms(server)["http://ex.org/cellar"] == (90, "ok"), "all readings", 60)
+    wait_until(lambda: rooms(postgresql)["http://ex.org/cellar"] == (90, "ok"), "all readings", 60)
     wait_until(lambda: is_table(("attic", None, "silent"), ("cellar", None, "silent")), "silence", 2 * RANGE)
     process.terminate()
     assert process.wait() == 143
 
 
-def rooms(server: PostgresServer) -> dict[str, tuple[float | None, str]]:
-    if not execute(server, "SELECT to_regclass('rooms')")[0][0]:
+def rooms(postgresql: PostgresServer) -> dict[str, tuple[float | None, str]]:
+    if not postgresql.execute("SELECT to_regclass('rooms')")[0][0]:
         return {}
-    found = execute(server, "SELECT room, hottest::float, status FROM rooms")
+    found = postgresql.execute("SELECT room, hottest::float, status FROM rooms")
     return {room: (hottest, status) for room, hottest, status in found}

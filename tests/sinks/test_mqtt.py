@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -17,15 +16,7 @@ from cqels_py.sinks.protocol import SinkOpening
 from cqels_py.sinks.urls import sink_of
 from cqels_py.testing import check_sink
 from tests.support.outages import away, waits_until_back
-from tests.support.servers import MqttBroker, needed_module, wait_until
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MqttBroker]:
-    needed_module("paho.mqtt.client", "mqtt")
-    running = MqttBroker(tmp_path_factory.mktemp("mosquitto"))
-    yield running
-    running.stop()
+from tests.support.servers import MqttBroker, wait_until
 
 
 def shown(term: str | None) -> Any:

@@ -6,7 +6,6 @@ import json
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from cqels_py.sinks.protocol import Sink, SinkOpening
 from cqels_py.sinks.urls import sink_of
 from cqels_py.testing import check_sink
 from tests.support.outages import away, waits_until_back
-from tests.support.servers import PostgresServer, needed_module
+from tests.support.servers import PostgresServer
 
 STREAM = "http://example.org/readings"
 PREFIX = "PREFIX : <http://example.org/> "
@@ -36,27 +35,9 @@ BY_ROOM = (
 ALL_ROWS = PREFIX + "SELECT ?room ?t WHERE { STREAM :readings [RANGE 10s] { ?s :t ?t OPTIONAL { ?s :room ?room } } }"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    needed_module("psycopg", "postgres")
-    running = PostgresServer(tmp_path_factory.mktemp("postgresql"))
-    yield running
-    running.stop()
-
-
 @pytest.fixture
-def url(server: PostgresServer) -> str:
-    execute(server, "DROP SCHEMA public CASCADE")
-    execute(server, "CREATE SCHEMA public")
-    return server.url
-
-
-def execute(server: PostgresServer, statement: str) -> list[Any]:
-    import psycopg
-
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        cursor = connection.execute(statement)  # type: ignore[call-overload]
-        return cursor.fetchall() if cursor.description else []
+def url(postgresql: PostgresServer) -> str:
+    return postgresql.emptied()
 
 
 def shown(term: str | None) -> str | None:
@@ -64,11 +45,11 @@ def shown(term: str | None) -> str | None:
 
 
 @pytest.mark.parametrize("mode", ["append", "upsert"])
-def test_it_keeps_the_protocol(server: PostgresServer, url: str, mode: str) -> None:
+def test_it_keeps_the_protocol(postgresql: PostgresServer, url: str, mode: str) -> None:
     def rows() -> list[Any]:
         if mode == "append":
-            return execute(server, 'SELECT a, b FROM "Alerts of" ORDER BY _number')
-        return execute(server, 'SELECT a, b FROM "Alerts of", generate_series(1, _count)')
+            return postgresql.execute('SELECT a, b FROM "Alerts of" ORDER BY _number')
+        return postgresql.execute('SELECT a, b FROM "Alerts of", generate_series(1, _count)')
 
     check_sink(lambda: sink_of(f"{url}#Alerts%20of?mode={mode}"), rows, shown=shown, exactly_once=True)
 
@@ -95,19 +76,21 @@ EVENTS = st.lists(
 @given(events=EVENTS)
 @settings(max_examples=12)
 @pytest.mark.parametrize("text", [BY_ROOM, ALL_ROWS])
-def test_the_table_equals_the_answer_after_each_element(server: PostgresServer, text: str, events: list[Any]) -> None:
+def test_the_table_equals_the_answer_after_each_element(
+    postgresql: PostgresServer, text: str, events: list[Any]
+) -> None:
     """The sum of the changelog is the answer, by definition; it is taken by a subscriber."""
-    execute(server, "DROP TABLE IF EXISTS answer, _cqels_progress")
+    postgresql.execute("DROP TABLE IF EXISTS answer, _cqels_progress")
     engine = Engine()
     try:
-        compare_after_each_element(server, engine, text, events)
+        compare_after_each_element(postgresql, engine, text, events)
     finally:
         engine.close()
 
 
-def compare_after_each_element(server: PostgresServer, engine: Engine, text: str, events: list[Any]) -> None:
+def compare_after_each_element(postgresql: PostgresServer, engine: Engine, text: str, events: list[Any]) -> None:
     query = engine.register(text, changelog=True)
-    query.write_to(f"{server.url}#answer?mode=upsert")
+    query.write_to(f"{postgresql.url}#answer?mode=upsert")
     answer: Counter[tuple[str | None, ...]] = Counter()
 
     def add(result: Any) -> None:
@@ -120,10 +103,10 @@ def compare_after_each_element(server: PostgresServer, engine: Engine, text: str
     for pause, sensor, value, room in events:
         now += pause
         push(engine, now, sensor, value, room)
-        found = Counter(execute(server, f"SELECT {', '.join(query.variables)} FROM {counted}"))
+        found = Counter(postgresql.execute(f"SELECT {', '.join(query.variables)} FROM {counted}"))
         assert found == +answer
     engine.advance(now + 60_000_000)
-    assert execute(server, "SELECT * FROM answer") == []
+    assert postgresql.execute("SELECT * FROM answer") == []
 
 
 def opening(dictionary: Dictionary, **more: Any) -> SinkOpening:
@@ -139,15 +122,15 @@ def number(value: object) -> str:
     return f'"{value}"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
 
-def test_a_table_of_ones_own_with_types(server: PostgresServer, url: str) -> None:
-    execute(server, "CREATE TABLE alerts (v numeric CHECK (v < 100), s text, _time timestamptz)")
+def test_a_table_of_ones_own_with_types(postgresql: PostgresServer, url: str) -> None:
+    postgresql.execute("CREATE TABLE alerts (v numeric CHECK (v < 100), s text, _time timestamptz)")
     dictionary, reports = Dictionary(), list[RunError]()
     sink = sink_of(f"{url}#public.alerts").open(opening(dictionary, report=reports.append))
     sink.write(
         batch(dictionary, [("<http://e/a>", number(7)), ("<http://e/b>", '"seven"'), ("<http://e/c>", number(200))])
     )
     sink.flush()
-    found = execute(server, "SELECT s, v * 2, extract(epoch FROM _time)::int FROM alerts")
+    found = postgresql.execute("SELECT s, v * 2, extract(epoch FROM _time)::int FROM alerts")
     assert found == [("http://e/a", 14, 1)]
     said = [str(report).partition("refuses a row: ")[2] for report in reports]
     assert len(said) == 2
@@ -156,9 +139,9 @@ def test_a_table_of_ones_own_with_types(server: PostgresServer, url: str) -> Non
     sink.close()
 
 
-def test_a_refused_row_without_anybody_to_report_it_to_is_an_error(server: PostgresServer, url: str) -> None:
+def test_a_refused_row_without_anybody_to_report_it_to_is_an_error(postgresql: PostgresServer, url: str) -> None:
     dictionary = Dictionary()
-    execute(server, "CREATE TABLE alerts (s text, v int)")
+    postgresql.execute("CREATE TABLE alerts (s text, v int)")
     sink = sink_of(f"{url}#alerts").open(opening(dictionary))
     sink.write(batch(dictionary, [("<http://e/a>", '"x"')]))
     with pytest.raises(RunError, match="refuses a row: invalid input syntax for type integer"):
@@ -167,19 +150,19 @@ def test_a_refused_row_without_anybody_to_report_it_to_is_an_error(server: Postg
 
 
 def test_a_server_that_goes_away_and_comes_back(
-    server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
+    postgresql: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     dictionary = Dictionary()
     sink = sink_of(f"{url}#alerts").open(opening(dictionary))
     sink.write(batch(dictionary, [("<http://e/a>", number(1))]))
     sink.flush()
-    server.stop()
+    postgresql.stop()
     sink.write(batch(dictionary, [("<http://e/b>", number(2))]))
-    with caplog.at_level(logging.WARNING, "cqels_py"), waits_until_back(server, sink.flush):
+    with caplog.at_level(logging.WARNING, "cqels_py"), waits_until_back(postgresql, sink.flush):
         pass
     sink.write(batch(dictionary, [("<http://e/c>", number(3))]))
     assert sink.commit() == 3
-    assert execute(server, "SELECT v, _number FROM alerts ORDER BY _number") == [("1", 1), ("2", 2), ("3", 3)]
+    assert postgresql.execute("SELECT v, _number FROM alerts ORDER BY _number") == [("1", 1), ("2", 2), ("3", 3)]
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 2
     assert "trying again for 300 s" in said[0]
@@ -187,17 +170,17 @@ def test_a_server_that_goes_away_and_comes_back(
     sink.close()
 
 
-def test_a_server_that_stays_away(server: PostgresServer, url: str) -> None:
+def test_a_server_that_stays_away(postgresql: PostgresServer, url: str) -> None:
     dictionary = Dictionary()
     sink = sink_of(f"{url}#alerts?retry=500ms").open(opening(dictionary))
-    with away(server), closing(sink):
+    with away(postgresql), closing(sink):
         sink.write(batch(dictionary, [("<http://e/a>", number(1))]))
         with pytest.raises(RunError, match=r"no success within 0\.5 s"):
             sink.flush()
 
 
 def test_a_transaction_whose_commit_was_lost_is_not_repeated(
-    server: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
+    postgresql: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server commits, and the connection breaks before it can say so."""
     import psycopg
@@ -223,7 +206,7 @@ def test_a_transaction_whose_commit_was_lost_is_not_repeated(
 
     sink._patiently(again)
     assert len(calls) == 2
-    assert execute(server, "SELECT count(*) FROM alerts") == [(1,)]
+    assert postgresql.execute("SELECT count(*) FROM alerts") == [(1,)]
     sink.close()
 
 
@@ -231,7 +214,7 @@ def opened(url: str, **more: Any) -> Sink:
     return sink_of(url).open(opening(Dictionary(), **more))
 
 
-def test_what_is_wrong_is_said(server: PostgresServer, url: str) -> None:
+def test_what_is_wrong_is_said(postgresql: PostgresServer, url: str) -> None:
     with pytest.raises(
         UsageError, match=r"names no table: put it behind the database, postgresql://127.0.0.1/postgres#alerts"
     ):
@@ -241,8 +224,8 @@ def test_what_is_wrong_is_said(server: PostgresServer, url: str) -> None:
     with pytest.raises(UsageError, match='invalid connection option "moed"; the options here are mode, retry'):
         sink_of(f"{url}#t?moed=upsert")
     with pytest.raises(RunError, match='database "nowhere" does not exist'):
-        opened(f"postgresql://postgres@127.0.0.1:{server.port}/nowhere#t")
-    execute(server, "CREATE TABLE narrow (s text)")
+        opened(f"postgresql://postgres@127.0.0.1:{postgresql.port}/nowhere#t")
+    postgresql.execute("CREATE TABLE narrow (s text)")
     with pytest.raises(
         UsageError, match=r'the table has no column v; it should be like CREATE TABLE "public"."narrow"'
     ):
@@ -253,15 +236,15 @@ def test_what_is_wrong_is_said(server: PostgresServer, url: str) -> None:
         sink_of(f"{url}#t").open(SinkOpening(dictionary=Dictionary(), form="CONSTRUCT", variables=("s",)))
 
 
-def test_rows_of_others_are_not_removed(server: PostgresServer, url: str) -> None:
-    execute(server, "CREATE TABLE mine (s text, v text, _count bigint)")
-    execute(server, "INSERT INTO mine VALUES ('a', 'b', 1)")
+def test_rows_of_others_are_not_removed(postgresql: PostgresServer, url: str) -> None:
+    postgresql.execute("CREATE TABLE mine (s text, v text, _count bigint)")
+    postgresql.execute("INSERT INTO mine VALUES ('a', 'b', 1)")
     with pytest.raises(UsageError, match="the table has rows of others, and mode=upsert would remove them"):
         opened(f"{url}#mine?mode=upsert", changelog=True)
-    assert execute(server, "SELECT s FROM mine") == [("a",)]
+    assert postgresql.execute("SELECT s FROM mine") == [("a",)]
 
 
-def test_two_runs_do_not_write_into_one_table(server: PostgresServer, url: str) -> None:
+def test_two_runs_do_not_write_into_one_table(postgresql: PostgresServer, url: str) -> None:
     first: Any = opened(f"{url}#t?mode=upsert", changelog=True)
     with pytest.raises(RunError, match=r"another run writes into the table public\.t"):
         opened(f"{url}#t?mode=upsert", changelog=True)
@@ -270,21 +253,23 @@ def test_two_runs_do_not_write_into_one_table(server: PostgresServer, url: str) 
     second.close()
 
 
-def test_names_are_quoted(server: PostgresServer, url: str) -> None:
+def test_names_are_quoted(postgresql: PostgresServer, url: str) -> None:
     """A name is a name, whatever stands in it."""
-    execute(server, "CREATE TABLE kept (x int)")
-    execute(server, 'CREATE SCHEMA "a b"')
+    postgresql.execute("CREATE TABLE kept (x int)")
+    postgresql.execute('CREATE SCHEMA "a b"')
     name = 'x"; DROP TABLE kept; --{table}'
     from urllib.parse import quote
 
     sink: Any = opened(f"{url}#a%20b.{quote(name)}")
     sink.close()
-    found = execute(server, "SELECT table_schema, table_name FROM information_schema.tables WHERE table_name LIKE 'x%'")
+    found = postgresql.execute(
+        "SELECT table_schema, table_name FROM information_schema.tables WHERE table_name LIKE 'x%'"
+    )
     assert found == [("a b", name)]
-    assert execute(server, "SELECT * FROM kept") == []
+    assert postgresql.execute("SELECT * FROM kept") == []
 
 
-def test_a_program_that_goes_on_writes_each_result_once(server: PostgresServer, url: str, tmp_path: Path) -> None:
+def test_a_program_that_goes_on_writes_each_result_once(postgresql: PostgresServer, url: str, tmp_path: Path) -> None:
     """Without a snapshot in between, each process makes all results again."""
     for first in (0, 3, 6):
         engine = Engine(checkpoint=tmp_path / "state")
@@ -293,16 +278,18 @@ def test_a_program_that_goes_on_writes_each_result_once(server: PostgresServer, 
         for second in range(first, first + 3):
             push(engine, 1_000_000 * second, f"s{second}", second, "r1")
         engine.close()
-    assert execute(server, "SELECT _number, t FROM rows ORDER BY 1") == [(n + 1, str(n)) for n in range(9)]
+    assert postgresql.execute("SELECT _number, t FROM rows ORDER BY 1") == [(n + 1, str(n)) for n in range(9)]
 
 
-def prepared(server: PostgresServer) -> None:
-    execute(server, "DROP TABLE IF EXISTS rows, _cqels_progress")
-    execute(server, "CREATE TABLE rows (_number bigint, room text, t text)")
+def prepared(postgresql: PostgresServer) -> None:
+    postgresql.execute("DROP TABLE IF EXISTS rows, _cqels_progress")
+    postgresql.execute("CREATE TABLE rows (_number bigint, room text, t text)")
 
 
-def test_a_table_that_does_not_fit_the_checkpoint_is_refused(server: PostgresServer, url: str, tmp_path: Path) -> None:
-    prepared(server)
+def test_a_table_that_does_not_fit_the_checkpoint_is_refused(
+    postgresql: PostgresServer, url: str, tmp_path: Path
+) -> None:
+    prepared(postgresql)
 
     def process(folder: str, *seconds: int, save: bool = False) -> None:
         engine = Engine(checkpoint=tmp_path / folder)
@@ -320,19 +307,19 @@ def test_a_table_that_does_not_fit_the_checkpoint_is_refused(server: PostgresSer
     process("state", 3)
     with pytest.raises(UsageError, match=r"results up to number 3, and the checkpoint leads to number 2 only"):
         process("copy", 4)
-    execute(server, "UPDATE _cqels_progress SET number = 1")
+    postgresql.execute("UPDATE _cqels_progress SET number = 1")
     with pytest.raises(UsageError, match=r"results up to number 1 only, and the checkpoint has none before number 3"):
         process("state", 4)
-    prepared(server)
+    prepared(postgresql)
     with pytest.raises(UsageError, match=r"no results of this run, and the checkpoint has none before number 3"):
         process("state", 4)
     # Another run begins anew.
     process("new", 5)
-    assert execute(server, "SELECT _number, t FROM rows") == [(1, "5")]
+    assert postgresql.execute("SELECT _number, t FROM rows") == [(1, "5")]
 
 
-def test_a_refused_row_is_one_of_the_rejects(server: PostgresServer, url: str, tmp_path: Path) -> None:
-    execute(server, "CREATE TABLE rows (room text, t int CHECK (t < 3))")
+def test_a_refused_row_is_one_of_the_rejects(postgresql: PostgresServer, url: str, tmp_path: Path) -> None:
+    postgresql.execute("CREATE TABLE rows (room text, t int CHECK (t < 3))")
     reports: list[Any] = []
     engine = Engine(rejects=tmp_path / "rejects", report=reports.append)
     engine.register(ALL_ROWS).write_to(f"{url}#rows")

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from cqels_py.sources.protocol import Opening, Source
 from cqels_py.sources.urls import source_of
 from cqels_py.testing import check_source
 from tests.support.live_runs import run_committed
-from tests.support.servers import MqttBroker, free_port, needed_module, wait_until
+from tests.support.servers import MqttBroker, free_port, wait_until
 
 STREAM = "http://example.org/readings"
 V = "<http://example.org/v>"
@@ -30,14 +29,6 @@ MAP = Mapping.of(
     "PREFIX : <http://example.org/> CONSTRUCT { ?s :v ?value ; :topic ?topic } "
     "WHERE { BIND(IRI(CONCAT('http://example.org/', ?sensor)) AS ?s) }"
 )
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MqttBroker]:
-    needed_module("paho.mqtt.client", "mqtt")
-    running = MqttBroker(tmp_path_factory.mktemp("mosquitto"))
-    yield running
-    running.stop()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import logging
 import re
 import sqlite3
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +33,11 @@ ROWS = "INSERT INTO rooms VALUES ('s1', 'kit''chen \"1\"', 0), ('s2', NULL, 1), 
 INTEGER = "^^<http://www.w3.org/2001/XMLSchema#integer>"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    needed_module("psycopg", "postgres")
-    running = PostgresServer(tmp_path_factory.mktemp("postgresql"))
-    yield running
-    running.stop()
-
-
 class Database:
     """A database with a table rooms."""
 
-    def __init__(self, scheme: str, folder: Path, server: PostgresServer | None) -> None:
-        self.scheme, self._file, self._server = scheme, folder / "weather.db", server
+    def __init__(self, scheme: str, folder: Path, postgresql: PostgresServer | None) -> None:
+        self.scheme, self._file, self._server = scheme, folder / "weather.db", postgresql
         self.map = folder / "rooms.rq"
         self.map.write_text(MAP)
         self.execute("DROP TABLE IF EXISTS rooms")
@@ -56,10 +47,7 @@ class Database:
         if self._server is None:
             execute(self.scheme, self._file, statement)
         else:
-            import psycopg
-
-            with psycopg.connect(self._server.url, autocommit=True) as connection:
-                connection.execute(statement)  # type: ignore[call-overload]
+            self._server.execute(statement)
 
     def url(self, options: str = "", table: str = "rooms") -> str:
         before = self._server.url if self._server is not None else f"{self.scheme}:{self._file}"
@@ -71,7 +59,7 @@ def database(request: Any, tmp_path: Path) -> Database:
     if request.param == "duckdb":
         needed_module("duckdb", "duckdb")
     return Database(
-        request.param, tmp_path, request.getfixturevalue("server") if request.param == "postgresql" else None
+        request.param, tmp_path, request.getfixturevalue("postgresql") if request.param == "postgresql" else None
     )
 
 

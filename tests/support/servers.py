@@ -100,6 +100,20 @@ class PostgresServer:
     def url(self) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
+    def execute(self, statement: str) -> list[Any]:
+        """The rows of a statement's answer; none if it has no answer."""
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(statement)  # type: ignore[call-overload]
+            return cursor.fetchall() if cursor.description else []
+
+    def emptied(self) -> str:
+        """The URL of its database, in which all tables have been removed."""
+        self.execute("DROP SCHEMA public CASCADE")
+        self.execute("CREATE SCHEMA public")
+        return self.url
+
     def start(self) -> None:
         options = [
             "-D",
