@@ -28,14 +28,13 @@ from cqels_py.dataflow.program_builder import (
     ProgramBuilder,
     RowCounts,
     has_entries,
-    replace_terms,
     result_batch,
 )
 from cqels_py.dataflow.program_parts import DeltaRecord, Part
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.scan_readers import ScanReader
 from cqels_py.dataflow.shared_scans import SharedScans
-from cqels_py.dataflow.step_program import CALLS, Outcome
+from cqels_py.dataflow.step_program import CALLS, EncodesElements, Outcome
 from cqels_py.dataflow.work import CompiledSteps
 from cqels_py.dictionary import Dictionary
 from cqels_py.kernels.steps import driver
@@ -57,7 +56,7 @@ class _QueryProgram:
     counted: frozenset[int]
 
 
-class SharedProgram:
+class SharedProgram(EncodesElements):
     """The programs of the queries on shared scans. A step: `take` or `take_of`, then for those that are `affected` in turn `run`."""
 
     def __init__(self, shared: SharedScans, dictionary: Dictionary) -> None:
@@ -79,7 +78,6 @@ class SharedProgram:
         self._routed: RoutedBatch | None = None
         self._by_calls = False
         self._compiled = CompiledSteps(shared.steps)
-        # Has `take` refused an element that `take_of` would refuse as well? It comes next.
         self._refused = False
 
     def keep_to(self, readers: Collection[int]) -> None:
@@ -114,21 +112,6 @@ class SharedProgram:
             self._refused = True
             return False
         return self._element.put_lines(stream, time, lines, triples, scope) and self._begin(0, stream, time, triples)
-
-    def encode(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> bool:
-        """The first part of `take`: the terms have ids, and nothing else has happened yet. `take_encoded` is to follow at once.
-
-        False: calls are to do the whole step.
-        """
-        if not self._is_ready():
-            self._refused = True
-            return False
-        if not self._element.put_lines(stream, time, lines, triples, scope):
-            return False
-        self._know_terms()
-        with self._dictionary.lock:
-            row = driver.run(self._encoding.address, 0)
-        return bool(row == ENCODED)
 
     def take_encoded(self, stream: int, time: int, triples: int) -> None:
         """The rest of `take`, after `encode`."""
@@ -231,12 +214,6 @@ class SharedProgram:
                 work.rows_in, work.rows_out = before
 
     # --- programs ---------------------------------------------------------------------------------------------------
-
-    def _know_terms(self) -> None:
-        terms = self._dictionary
-        if terms.texts is not self._terms:
-            self._terms = terms.texts
-            replace_terms(self._encode, terms)
 
     def _program_of(self, dataflow: Dataflow) -> _QueryProgram | None:
         number = dataflow.reader.number

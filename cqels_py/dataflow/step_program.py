@@ -21,6 +21,7 @@ from cqels_py.dataflow.program_builder import (
     ENCODED,
     ROUTED,
     TIMED,
+    Program,
     ProgramBuilder,
     has_entries,
     replace_terms,
@@ -30,6 +31,7 @@ from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.work import CompiledSteps
 from cqels_py.dictionary import Dictionary
+from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.steps import driver
 from cqels_py.operators.r2s.streams import Changes
 
@@ -51,7 +53,46 @@ class Outcome(Enum):
     COMPLETE = 2
 
 
-class StepProgram:
+class EncodesElements:
+    """Has programs whose first row, `_encoding`, gives the terms of an element ids; `_encode`: the record of that row."""
+
+    _dictionary: Dictionary
+    _element: ElementRecord
+    _encode: ArrayTable
+    _encoding: Program
+    # The texts of the dictionary when the record was given its arrays last.
+    _terms: object
+    # Has an element been refused that would be refused as well once it has ids? It comes next.
+    _refused: bool
+
+    def encode(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> bool:
+        """The first part of a step: the terms have ids, and nothing else has happened yet. The rest is to follow at once.
+
+        False: calls are to do the whole step. Arguments as of `StepProgram.step`.
+        """
+        if not self._is_ready():
+            self._refused = True
+            return False
+        if not self._element.put_lines(stream, time, lines, triples, scope):
+            return False
+        self._know_terms()
+        with self._dictionary.lock:
+            row = driver.run(self._encoding.address, 0)
+        return bool(row == ENCODED)
+
+    def _is_ready(self) -> bool:
+        """Is the next step to be tried?"""
+        raise NotImplementedError
+
+    def _know_terms(self) -> None:
+        """If the dictionary has grown, or released terms, it has other arrays."""
+        terms = self._dictionary
+        if terms.texts is not self._terms:
+            self._terms = terms.texts
+            replace_terms(self._encode, terms)
+
+
+class StepProgram(EncodesElements):
     """The program of a query that is alone on its scans, and the record of the element that it takes in.
 
     Without an `output` it ends before the operators that have no entries: each step is STOPPED there.
@@ -63,13 +104,12 @@ class StepProgram:
         self._status = np.zeros(1, np.int64)
         self._steps = self._stops = self._reached = self._rest = 0
         self._compiled = CompiledSteps(shared.steps)
-        # Has `step` refused an element that `step_of` would refuse as well? It comes next.
         self._refused = False
         self._make()
 
     def _make(self) -> None:
         shared, terms = self._shared, self._dictionary
-        self._known = terms.texts
+        self._terms = terms.texts
         program = ProgramBuilder(self._element, shared)
         self._encode = program.add_front(terms)
         program.add_scans(self._root)
@@ -96,21 +136,6 @@ class StepProgram:
         if not self._element.put_lines(stream, time, lines, triples, scope):
             return Outcome.REFUSED
         return self._run(0, stream, time, triples)
-
-    def encode(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> bool:
-        """The first part of `step`: the terms have ids, and nothing else has happened yet. `step_encoded` is to follow at once.
-
-        False: calls are to do the whole step.
-        """
-        if not self._is_ready():
-            self._refused = True
-            return False
-        if not self._element.put_lines(stream, time, lines, triples, scope):
-            return False
-        self._know_terms()
-        with self._dictionary.lock:
-            row = driver.run(self._encoding.address, 0)
-        return bool(row == ENCODED)
 
     def step_encoded(self, stream: int, time: int, triples: int) -> Outcome:
         """The rest of `step`, after `encode`. It is not REFUSED."""
@@ -148,7 +173,7 @@ class StepProgram:
         if not shared.router.laid_out:
             shared.router.lay_out()
         # Not always called, as each further call would be a noticeable part of the time of a push.
-        if dictionary.texts is not self._known:
+        if dictionary.texts is not self._terms:
             self._know_terms()
         with dictionary.lock:
             row = driver.run(self._address, first)
@@ -178,13 +203,6 @@ class StepProgram:
                 self._know_terms()
             self._reached = driver.run(self._address, self._reached)
         return self._reached == self._rows
-
-    def _know_terms(self) -> None:
-        """If the dictionary has grown, or released terms, it has other arrays."""
-        terms = self._dictionary
-        if terms.texts is not self._known:
-            self._known = terms.texts
-            replace_terms(self._encode, terms)
 
     def _note_stop(self) -> None:
         self._stops += 1
