@@ -255,6 +255,11 @@ class RunningRules:
             self._first = time
 
     @property
+    def told_through(self) -> int:
+        """The last instant of which all is known, in microseconds."""
+        return int(self.numbers[entries.TOLD])
+
+    @property
     def may_change(self) -> bool:
         """See `Foreseeing`."""
         kept = len(self._waiting) > 0 or self._state.live_intervals > 0 or self._every_instant

@@ -69,11 +69,12 @@ class StateScan(StepSource):
         if len(self._later):
             mine = np.concatenate([self._later, mine])
         instant = boundaries(mine[:, -2], self.node.step)
-        # At the end of its instant, or at the first tick after it where the streams have ended between.
+        # At the end of its instant, or at the first tick after it where the streams have ended between. The end of a boundary's
+        # instant may be to come, though an element of that instant has its tick now.
         tick = np.searchsorted(ticks.time, instant)
         last = np.searchsorted(ticks.time, instant, side="right") - 1
         tick = np.maximum(tick, last)
-        seen = tick < len(ticks)
+        seen = (tick < len(ticks)) & (instant <= self.rules.told_through)
         later, mine, tick = mine[~seen], mine[seen], tick[seen]
         self._later = later
         if not len(mine):

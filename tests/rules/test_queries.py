@@ -9,6 +9,7 @@ from rdflib import RDF, RDFS, XSD, Literal, URIRef, Variable
 
 import cqels_py as cqels
 from cqels_py.algebra.nodes import Output
+from cqels_py.dataflow.step_program import CALLS
 from cqels_py.engine.compile import compile_query
 from tests.oracle.naive import Element, Static
 from tests.support.harness import run_engine
@@ -194,6 +195,30 @@ def test_results_do_not_wait_for_the_boundary_of_a_window() -> None:
     for each in ELEMENTS[:2]:
         engine.push(str(each.stream), list(each.triples), time=each.time)
     assert [result.time for result in found] == [1_000_000]
+
+
+@pytest.mark.parametrize("steps", ["", "calls"])
+def test_a_change_is_seen_at_its_boundary_not_at_an_arrival_of_the_same_instant(
+    steps: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What becomes of b at 7s is seen at the boundary of 8s; elements of 8s have ticks of their own before that."""
+    monkeypatch.setenv(CALLS, steps)
+    rules = "RULES ON :s { RULE { ?x :level ?v } UNTIL REPLACED BY ?x WITHIN 4s WHERE { ?x :temp ?v } }\n"
+    text = f"{PREFIX}{rules}SELECT ?m {{ STREAM :s [COUNT 1] {{ ?x :mark ?m }} MINUS {{ STATE [STEP 2s] {{ ?y :level ?m }} }} }}"
+    elements = [
+        element(3, "s", "b", "temp", 2),
+        element(7, "s", "b", "temp", 1),
+        element(8, "s", "a", "mark", 1),
+        element(8, "s", "a", "mark", 2),
+        element(9, "s", "a", "mark", 2),
+        element(13, "s", "a", "mark", 2),
+    ]
+    for batch in (1, 2, 3, None):
+        found = [
+            (r.time // 1_000_000, r.sign, row_text(r.mapping))
+            for r in run_engine(text, elements, None, batch, Output.CHANGELOG)
+        ]
+        assert found == [(8, 1, "m=1"), (8, -1, "m=1"), (8, 1, "m=2")]
 
 
 def test_rules_read_what_other_rules_construct() -> None:

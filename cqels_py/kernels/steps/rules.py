@@ -302,12 +302,15 @@ def tell_changes(record):
             for c in range(width):
                 later[waiting, c] = changes[row, c]
             waiting += 1
-    instants = int64s(links[CLOCK], clock.INSTANTS)[: int64s(links[ELEMENT], WORDS)[TICKS]]
+    words = int64s(links[ELEMENT], WORDS)
+    instants = int64s(links[CLOCK], clock.INSTANTS)[: words[TICKS]]
     told = left = 0
     columns = int64s(output, DELTA_COLUMNS)
     for row in range(waiting):
-        tick = _tick_of(instants, _at_end(later[row, width - 2], links[STEP]))
-        if tick == len(instants):
+        instant = _at_end(later[row, width - 2], links[STEP])
+        tick = _tick_of(instants, instant)
+        # The end of a boundary's instant may be to come, though an element of that instant has its tick now.
+        if tick == len(instants) or instant > words[THROUGH]:
             for c in range(width):
                 later[left, c] = later[row, c]
             left += 1
