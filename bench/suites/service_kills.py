@@ -11,6 +11,7 @@ order, and numbers have neither gaps nor doubles: otherwise the exit status is 1
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import socket
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,10 +131,12 @@ def post_until_answered(client: httpx.Client, body: bytes, kind: str, key: str, 
     return 0
 
 
-def start(data: Path, port: int) -> subprocess.Popen[bytes]:
-    """A server of the folder, at the port."""
+def start(data: Path, port: int, variables: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """A server of the folder, at the port. `variables`: of its environment, beside those of this process."""
     command = [sys.executable, "-m", "cqels_py", "serve", "--data", str(data), "--port", str(port)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=(data.parent / "messages").open("ab"))
+    environment = os.environ | dict(variables or {})
+    messages = (data.parent / "messages").open("ab")
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=messages, env=environment)
 
 
 def wait_until_ready(base: str) -> None:
