@@ -209,13 +209,24 @@ class Dataflow:
             self._counted_from = counted.rows_out
         if self._program is not None:
             self._program.counts.settle()
-        if self.shared_scans.program is not None:
-            self.shared_scans.program.settle()
+        for programs in (self.shared_scans.program, self.shared_scans.batch_programs):
+            if programs is not None:
+                programs.settle()
 
     @property
     def changes_output(self) -> Changes | None:
         """The operator that makes results, if it does so from changes, and only where there are some."""
         return self._output if isinstance(self._output, Changes) and not self._every_tick else None
+
+    @property
+    def acts_at_every_tick(self) -> bool:
+        """May there be results at ticks without changes?"""
+        return self._every_tick
+
+    def results_of(self, ticks: Ticks, changes: Iterable[Delta]) -> Iterable[ResultBatch]:
+        """The results at these ticks, at which a program has made the changes of the answer."""
+        self._ticks = ticks
+        return self._output.process(ticks, changes)
 
     def _process_alone(self, routed: RoutedBatch) -> Iterator[ResultBatch]:
         yield from self.process(routed)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.dataflow.delta_sources import OperatorNode
-from cqels_py.dataflow.program_parts import MOST_ROWS, CalledPart, DeltaRecord, StepTicks
+from cqels_py.dataflow.program_parts import MOST_ROWS, CalledPart, CurrentTicks, DeltaRecord
 from cqels_py.dataflow.step_memory import StepMemory
 from cqels_py.kernels.aggregates import factorised_records as records
 from cqels_py.kernels.steps import joined_groups as entries
@@ -30,7 +30,7 @@ class JoinedGroupPart(CalledPart):
         operator: GroupByKey | FactorisedGroupBy,
         given: Sequence[DeltaRecord],
         output: DeltaRecord,
-        step: StepTicks,
+        step: CurrentTicks,
         memory: StepMemory,
     ) -> None:
         super().__init__(node, given, output, step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from cqels_py.dataflow.program_parts import (
     MOST_ROWS,
     CalledPart,
     CountedPart,
+    CurrentElement,
+    CurrentTicks,
     DeltaRecord,
     DistinctPart,
     EventRowsPart,
@@ -78,7 +80,7 @@ _CALLED = NumberRows | TransitiveClosure
 """Operators that Python calls in the middle of a program. They do nothing where their inputs do not change."""
 
 
-_MEASURES = {
+MEASURES = {
     Measure.TIME: scan.OF_TIME,
     Measure.SESSION: scan.OF_SESSION,
     Measure.ELEMENTS: clock.ELEMENTS,
@@ -104,17 +106,33 @@ KnownSources = dict[int, KnownSource]
 """Sources by their ids."""
 
 
+class TakenElements(CurrentElement, Protocol):
+    """Those that the rows take in, or that scans have taken in. `address`: that of their record."""
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def ticks(self) -> CurrentTicks: ...
+
+
 class ProgramBuilder:
     """Adds rows in the order in which they run. `taken`: the element that they take in; `texts`: the address of the record that has
     the dictionary's texts. `known`: sources of other programs for the same elements, with which those of this
-    one are; the first program of a step runs them."""
+    one are; the first program of a step runs them. `room`: the most rows of a delta."""
 
     def __init__(
-        self, taken: ElementRecord, shared: SharedScans, *, texts: int = 0, known: KnownSources | None = None
+        self,
+        taken: TakenElements,
+        shared: SharedScans,
+        *,
+        texts: int = 0,
+        known: KnownSources | None = None,
+        room: int = MOST_ROWS,
     ) -> None:
         self._taken, self._element, self._shared = taken, taken.address, shared
         self.texts = texts
-        self._known = known
+        self._known, self._room = known, room
         self._rows: list[tuple[int, int]] = []
         self._records: list[ArrayTable] = []
         self._made: dict[int, DeltaRecord] = {}
@@ -191,8 +209,7 @@ class ProgramBuilder:
         changes = self._add(node)
         self.counted.append(node)
         if self._known is not None:
-            constant = isinstance(node, Constant)
-            row, part = (None, None) if constant else (self._rows[-1], self.parts[-1])
+            row, part = (self._rows[-1], self.parts[-1]) if self._has_row(node) else (None, None)
             self._known[id(node)] = KnownSource(node, changes, row, part, tuple(self._records[before:]))
         return changes
 
@@ -209,7 +226,11 @@ class ProgramBuilder:
     @property
     def sources(self) -> list[DataflowNode]:
         """Those of `parts`."""
-        return [node for node in self._nodes if not isinstance(node, Constant)]
+        return [node for node in self._nodes if self._has_row(node)]
+
+    def _has_row(self, node: DataflowNode) -> bool:
+        """Does a row make its changes?"""
+        return not isinstance(node, Constant)
 
     def add_scans(self, root: DeltaSource) -> None:
         """Add all scans that a source reads."""
@@ -226,17 +247,18 @@ class ProgramBuilder:
     def add_report(self, changes: DeltaRecord, output: Changes) -> DeltaRecord:
         """Add the row that makes results of the answer's changes. Their first column has times."""
         width = len(output.variables)
-        results = DeltaRecord(1 + width)
+        results = DeltaRecord(1 + width, self._room)
         links = self._element, deltas.CHANGES.address(), self._shared.clock.address, changes.address, width
-        scratch = np.empty(distinct.ROOM_A_ROW * MOST_ROWS + distinct.ROOM, np.int64)
+        scratch = self._shared.memory.numbers(distinct.ROOM_A_ROW * self._room + distinct.ROOM)
         self.add_row(deltas.report, (*links, *output.asked_signs, results.address), scratch)
         return results
 
     def add_counts(self) -> RowCounts:
         """Add the row that counts the rows that the sources have made in a complete step: the last one."""
-        totals = np.zeros(2 * len(self.counted), np.int64)
-        self.add_row(counting.count, [self._made[id(node)].address for node in self.counted], totals)
-        return RowCounts(tuple(self.counted), totals, self.own_counts().counting)
+        made_here = [node for node in self.counted if self._has_row(node)]
+        totals = np.zeros(2 * len(made_here), np.int64)
+        self.add_row(counting.count, [self._made[id(node)].address for node in made_here], totals)
+        return RowCounts(tuple(made_here), totals, self.own_counts().counting)
 
     def own_counts(self) -> RowCounts:
         """The counts of parts that count their input rows for themselves, as these are not the rows that they insert."""
@@ -263,27 +285,39 @@ class ProgramBuilder:
             return self._add_counted(node)
         if isinstance(node, Constant):
             # It changes between steps only.
-            unchanged = DeltaRecord(len(node.node.variables))
-            self._records.append(unchanged.table)
-            return unchanged
+            return self._place_of(node)
         assert isinstance(node, OperatorNode)
+        return self._add_operator(node)
+
+    def _place_of(self, node: DataflowNode) -> DeltaRecord:
+        """Where the changes of a source are that no row makes."""
+        place = DeltaRecord(len(node.node.variables), self._room)
+        self._records.append(place.table)
+        return place
+
+    def _add_operator(self, node: OperatorNode) -> DeltaRecord:
         given = [self.add(each) for each in node.inputs]
         inputs = [each.address for each in given]
-        output = DeltaRecord(len(node.node.variables))
+        output = DeltaRecord(len(node.node.variables), self._room)
         match node.operator:
             case MultiwayJoin() as join if join.layout.star:
                 links = join.asked.address, join.retract, 0, 0, *inputs
                 self._add_join(
-                    joins.join, joins.STAR.address(), links, JoinPart(node, join, output), join.state.address, output
+                    joins.join,
+                    joins.STAR.address(),
+                    links,
+                    JoinPart(node, join, given, output),
+                    join.state.address,
+                    output,
                 )
             case MultiwayJoin() as join:
                 blocks = self._shared.memory.blocks(join.state)
                 links = join.asked.address, join.retract, blocks.address, join.all_known, *inputs
-                part = JoinPart(node, join, output, blocks)
+                part = JoinPart(node, join, given, output, blocks)
                 self._add_join(joins.join_blocks, joins.MULTIWAY.address(), links, part, join.state.address, output)
             case SemiAntiJoin() as negation:
                 kernel = joins.COUNTING if negation.counts_right else joins.SEMI
-                part, links = JoinPart(node, negation, output), (0, negation.exists, 0, 0, *inputs)
+                part, links = JoinPart(node, negation, given, output), (0, negation.exists, 0, 0, *inputs)
                 self._add_join(joins.negate, kernel.address(), links, part, negation.state.address, output)
             case Project() as project:
                 self.add_row(deltas.project, (self._element, output.address, *inputs), project.columns)
@@ -301,7 +335,7 @@ class ProgramBuilder:
             case DistinctRows() as distinct:
                 own = self._element, row_entries.DISTINCT.address(), distinct.index.address
                 links = *own, *inputs, output.width, output.address
-                self.add_row(row_entries.distinct, links, np.empty(MOST_ROWS, np.int64))
+                self.add_row(row_entries.distinct, links, self._shared.memory.numbers(self._room))
                 self.parts.append(DistinctPart(node, distinct, given[0], output))
             case TopRows() as ordering:
                 kept = self._element, top.TAKE.address(), ordering.rows.address
@@ -324,10 +358,14 @@ class ProgramBuilder:
                 self.add_row(joined.entry, (self._element, *joined.links(self.texts)), *joined.arrays)
                 self.parts.append(joined)
             case _:
-                calling = CalledPart(node, given, output, self._taken.ticks)
-                self.add_row(by_calls.call, (self._element, output.address, *inputs), calling.called)
-                self.parts.append(calling)
+                self._add_called(node, given, output)
         return output
+
+    def _add_called(self, node: OperatorNode, given: Sequence[DeltaRecord], output: DeltaRecord) -> None:
+        calling = CalledPart(node, given, output, self._taken.ticks)
+        inputs = [each.address for each in given]
+        self.add_row(by_calls.call, (self._element, output.address, *inputs), calling.called)
+        self.parts.append(calling)
 
     def _add_expression(self, entry: Any, part: ExpressionPart, given: DeltaRecord, output: DeltaRecord) -> None:
         own = self._element, EVALUATION.address(), self._shared.clock.address
@@ -404,6 +442,7 @@ class ProgramBuilder:
         return *own, shared.clock.address, output.address, measure, each.stream
 
     def _add_partitioned(self, each: PartitionedScan) -> DeltaRecord:
+        assert isinstance(self._taken, ElementRecord)
         output, keeping = DeltaRecord(len(each.columns)), keeping_of(each.partition, self._taken, self._shared)
         arrays, conditions = _scan_arrays(each, MOST_TRIPLES)
         measure = clock.TRIPLES if each.partition.by_triple else clock.ELEMENTS
@@ -416,7 +455,7 @@ class ProgramBuilder:
     def _add_scan(self, each: WindowScan) -> DeltaRecord:
         window, output = each.window, DeltaRecord(len(each.columns))
         arrays, conditions = _scan_arrays(each, MOST_ROWS if isinstance(window, WaitingWindow) else MOST_TRIPLES)
-        links = self._scan_links(each, _MEASURES[each.bounds.measure], output)
+        links = self._scan_links(each, MEASURES[each.bounds.measure], output)
         part: Part
         match window:
             case SlidingWindow():
@@ -512,10 +551,11 @@ def result_batch(results: DeltaRecord, changes: DeltaRecord, output: Changes) ->
 
 def has_entries(root: DeltaSource) -> bool:
     """Can a program do the steps of a source and of all that it reads?"""
-    return all(_has_entry(source) for source in sources_below(root))
+    return all(has_entry(source) for source in sources_below(root))
 
 
-def _has_entry(source: DataflowNode) -> bool:
+def has_entry(source: DataflowNode) -> bool:
+    """Can a row of a program do the steps of a source?"""
     if isinstance(source, _SCANS):
         return source.is_plain
     if isinstance(source, Constant):

@@ -30,7 +30,7 @@ from cqels_py.kernels.structures import ring_index
 from cqels_py.operators.r2r.aggregate import GroupBy
 from cqels_py.operators.r2r.distinct import DistinctRows
 from cqels_py.operators.r2r.expressions import Evaluator
-from cqels_py.operators.r2r.leaf_join import LeafJoin, LeafRows
+from cqels_py.operators.r2r.leaf_join import LeafJoin, LeafRows, needed_leaves
 from cqels_py.operators.r2r.top import TopRows
 from cqels_py.operators.s2r.arrivals import Arrivals
 from cqels_py.operators.s2r.window import SlidingWindow, WaitingWindow
@@ -50,17 +50,17 @@ def view_of(array: npt.NDArray[Any]) -> memoryview:
 
 
 class DeltaRecord:
-    """Where an entry writes a delta of this width."""
+    """Where an entry writes a delta of this width. `room`: the most rows."""
 
-    def __init__(self, width: int) -> None:
-        self.width = width
+    def __init__(self, width: int, room: int = MOST_ROWS) -> None:
+        self.width, self.room = width, room
         self.behind_first = range(1, width)
         """The columns but for the first."""
         count = np.zeros(1, np.int64)
         self.count = view_of(count)
         """How many rows there are, as its only item."""
-        self._tick, self._sign = np.empty(MOST_ROWS, np.int32), np.empty(MOST_ROWS, np.int8)
-        self._columns = np.empty(width * MOST_ROWS, np.int64)
+        self._tick, self._sign = np.empty(room, np.int32), np.empty(room, np.int8)
+        self._columns = np.empty(width * room, np.int64)
         self.table = ArrayTable(self._tick, self._sign, self._columns, count)
         self.address = self.table.address
         self._few: dict[tuple[int, int], _Rows] = {}
@@ -91,12 +91,17 @@ class DeltaRecord:
 
     def begun(self, count: int) -> Delta:
         """So many rows of one that is not complete."""
-        return Delta(*self.taken(count, MOST_ROWS))
+        return Delta(*self.taken(count, self.room))
 
     @property
     def tick(self) -> npt.NDArray[np.int32]:
         """The ticks of its rows, not copied."""
         return self._tick[: len(self)]
+
+    @property
+    def sign(self) -> npt.NDArray[np.int8]:
+        """The signs of its rows, not copied."""
+        return self._sign[: len(self)]
 
     @property
     def columns(self) -> Ids:
@@ -109,6 +114,14 @@ class DeltaRecord:
         self.count[0] = count
         self._tick[:count], self._sign[:count] = delta.tick, delta.sign
         self._columns[: self.width * count] = delta.columns.reshape(-1)
+
+
+class CurrentTicks(Protocol):
+    """Where the ticks of the current step are."""
+
+    def ticks(self) -> Ticks:
+        """The ticks."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +311,7 @@ class EventRowsPart:
 class CountedPart:
     """A counted join; `arrays`: those of its row as of kernels/steps/events.py, `events`, `sources`: the records of these."""
 
-    def __init__(self, scan: CountedJoinScan, output: DeltaRecord, step: StepTicks) -> None:
+    def __init__(self, scan: CountedJoinScan, output: DeltaRecord, step: CurrentTicks) -> None:
         self._scan, self._output, self._step = scan, output, step
         node, self._taken, self._begun = scan.node, np.zeros(1, np.int64), np.zeros(3, np.int64)
         self._rows = np.zeros((MOST_ROWS, counted.ROW_VALUES + scan.width), np.int64)
@@ -422,14 +435,14 @@ class ExpressionPart(OperatorPart):
     ) -> None:
         super().__init__(node, output)
         self._expression, self._given, self._as_test = expression, given, as_test
-        self._inputs = np.empty(len(places) * MOST_ROWS, np.int64)
-        self._now, self._values = np.empty((2, MOST_ROWS), np.int64)
+        room, self._width = output.room, len(places)
+        self._inputs = np.empty(len(places) * room, np.int64)
+        self._now, self._values = np.empty((2, room), np.int64)
         self._found = np.zeros(1, np.int64)
         self.arrays = *expression.program, places, self._inputs, self._now, self._values, self._found
 
     def find_values(self) -> None:
-        rows = len(self._given)
-        width = len(self._inputs) // MOST_ROWS
+        rows, width = len(self._given), self._width
         inputs = self._inputs[: width * rows].reshape(width, rows)
         self._expression.resolve(inputs, self._now[:rows], self._as_test, self._values[:rows])
         self._found[0] = 1
@@ -462,7 +475,9 @@ class GroupPart(OperatorPart):
 class CalledPart(OperatorPart):
     """An operator that is called, as it has no entry of its own. `step` has the ticks; `called`: its row's array."""
 
-    def __init__(self, node: OperatorNode, given: Sequence[DeltaRecord], output: DeltaRecord, step: StepTicks) -> None:
+    def __init__(
+        self, node: OperatorNode, given: Sequence[DeltaRecord], output: DeltaRecord, step: CurrentTicks
+    ) -> None:
         super().__init__(node, output)
         self._given, self._step = given, step
         self.called = np.zeros(1, np.int64)
@@ -478,7 +493,7 @@ class CalledPart(OperatorPart):
         for delta in rest:
             made.append(delta)
             rows += len(delta)
-            if rows > MOST_ROWS:
+            if rows > self._output.room:
                 self._made, self.called[0] = chain(made, rest), by_calls.TOO_MANY
                 return
         self._output.put(concatenate(tuple(made), self._output.width))
@@ -492,26 +507,31 @@ class CalledPart(OperatorPart):
 class JoinPart:
     """A join, semi-join or anti-join; `arrays`: those of its rows in the order of kernels/steps/joins.py.
 
-    `blocks`: those that its kernel works in, if it is a join and no star.
+    `given`: the deltas that it reads; `blocks`: those that its kernel works in, if it is a join and no star.
     """
 
     def __init__(
         self,
         node: OperatorNode,
         operator: LeafJoin,
+        given: Sequence[DeltaRecord],
         output: DeltaRecord,
         blocks: SharedBlocks | None = None,
     ) -> None:
-        self._node, self._operator, self._output, self._blocks = node, operator, output, blocks
-        self._port, self._slot, self._tick, self._placed, loaded = np.empty((5, MOST_ROWS), np.int32)
-        self._sign, self._begun = np.empty(MOST_ROWS, np.int8), np.zeros(2, np.int64)
+        self._node, self._operator, self._given, self._output, self._blocks = node, operator, given, output, blocks
+        self._port, self._slot, self._tick, self._placed, loaded = np.empty((5, output.room), np.int32)
+        self._sign, self._begun = np.empty(output.room, np.int8), np.zeros(2, np.int64)
         self._starts = np.zeros(operator.state.n + 1, np.int64)
         self.arrays = (
             self._port, self._slot, self._tick, self._sign, self._placed, loaded, self._starts, self._begun,
         )  # fmt: skip
 
     def make_room(self, time: int, triples: int) -> None:
-        self._operator.state.grow(self._begun.item(1))
+        state = self._operator.state
+        if self._begun[0]:
+            state.grow(self._begun.item(1))
+        else:
+            state.ensure_leaves(needed_leaves(state, [each.sign for each in self._given]))
 
     def find_values(self) -> None:
         raise AssertionError("only operators with expressions or aggregates ask for values")

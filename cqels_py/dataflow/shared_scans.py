@@ -121,7 +121,9 @@ class SharedScans:
         self._has_partitions = any(each.partitioned for each in windows)
         self._last_tick: int | None = None
         self.program: SettlesCounts | None = None
-        """The programs of the queries' steps, if there are some."""
+        """The programs of the queries' steps of single elements, if there are some."""
+        self.batch_programs: SettlesCounts | None = None
+        """Those of their steps of more elements."""
         self.steps = StepTimer()
         self.timer: StepTimer | None = None
         """That of the current step, if it is measured."""

@@ -534,6 +534,13 @@ class TickClock(StateRecord):
         limits = () if self._plain else (told,) * len(self._windows)
         return Step(made, element_tick, number, through, limits, self._no_ends, told)
 
+    def tell(self, ticks: Ticks) -> bool:
+        """Let entries of programs read the ticks of the current step. False: there is no room for them."""
+        if len(ticks) > len(self._instants):
+            return False
+        self._instants[: len(ticks)] = ticks.time
+        return True
+
     def ticks_of_one(self, time: int, ticks: int) -> Ticks:
         """So many ticks that the kernel has written for an element, of which none is the first."""
         return Ticks(self._instants[:ticks].copy(), False, self.told_before(time))

@@ -11,6 +11,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import slice_elements
 from cqels_py.batches.results import ResultBatch, copied
 from cqels_py.dataflow import Dataflow
+from cqels_py.dataflow.batch_programs import BatchPrograms, batch_programs_of
 from cqels_py.dataflow.moving import Move
 from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.shared_program import SharedProgram, shared_program_of
@@ -171,6 +172,19 @@ class RunningQuery:
             return 0
         return self._deliver(results, view, routed.step.element_tick, self.followers)
 
+    def process_by(self, programs: BatchPrograms, routed: RoutedBatch, view: StreamView) -> int:
+        """As `process`, by the query's program, if it has one."""
+        if self._successor is not None:
+            return self._successor.process_by(programs, routed, view)
+        try:
+            results = programs.run(self.dataflow)
+        except MemoryError as error:
+            self.run_out_of_memory(error)
+            return 0
+        if results is None:
+            return self.process(routed, view)
+        return self._deliver(results, view, routed.step.element_tick, self.followers) if results else 0
+
     def update_static(self, static: StaticData) -> int:
         """Replace the static data; returns the number of results."""
         return self._deliver(self.dataflow.update_static(static), _NO_ELEMENTS, NO_ARRIVALS)
@@ -251,6 +265,7 @@ class QueriesOnScans:
         # May some of them have equal results, and not know it yet?
         self._divided = len(queries) > 1
         self._shared: SharedProgram | None = None
+        self._batches: BatchPrograms | None = None
         # Those that the windows have not turned over for since they came; those that came lately.
         self._turning: list[tuple[Turnover, list[RunningQuery]]] = []
         self._new = list(queries)
@@ -269,6 +284,9 @@ class QueriesOnScans:
             self._shared = shared_program_of(self._shared_scans, queries[0].dataflow.dictionary)
         if self._shared is not None:
             self._shared.keep_to(self._queries.keys())
+        self._batches = batch_programs_of(self._shared_scans, queries[0].dataflow.dictionary)
+        if self._batches is not None:
+            self._batches.keep_to(self._queries.keys())
 
     def __contains__(self, query: RunningQuery) -> bool:
         return query in self._queries.values()
@@ -391,7 +409,7 @@ class QueriesOnScans:
         if outcome is Outcome.REFUSED:
             return None
         batch, routed = program.resume()
-        return self._process(routed, StreamView(batch, batch))
+        return self._process_by_calls(routed, StreamView(batch, batch))
 
     @property
     def has_whole_program(self) -> bool:
@@ -487,6 +505,16 @@ class QueriesOnScans:
         return self._process(routed, StreamView(elements.elements, NOTHING))
 
     def _process(self, routed: RoutedBatch, view: StreamView) -> int:
+        results, programs = 0, self._batches
+        if programs is None or not programs.begin(routed):
+            return self._process_by_calls(routed, view)
+        for reader in self._shared_scans.affected(routed):
+            results += self._queries[reader.number].process_by(programs, routed, view)
+        programs.end()
+        self._end_step()
+        return results
+
+    def _process_by_calls(self, routed: RoutedBatch, view: StreamView) -> int:
         results = 0
         for reader in self._shared_scans.affected(routed):
             results += self._queries[reader.number].process(routed, view)
@@ -530,8 +558,10 @@ class QueriesOnScans:
                 leaders |= dict.fromkeys(found, query)
             else:
                 query.follow(leader)
-        if self._shared is not None:
-            self._shared.keep_to([number for number, query in self._queries.items() if not query.follows])
+        leading = [number for number, query in self._queries.items() if not query.follows]
+        for programs in (self._shared, self._batches):
+            if programs is not None:
+                programs.keep_to(leading)
 
 
 _NO_ELEMENTS = StreamView(NOTHING, NOTHING)

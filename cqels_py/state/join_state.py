@@ -39,6 +39,8 @@ _SMALL_TABLE, _SMALL_KEYS_ROOM, _SMALL_USED_PART = 1 << 16, 4, 0.4
 """A table of no more entries than these takes so little memory that it gets more room, with keys nearer to their home slots."""
 _TURNOVER_ROOM = 1.25
 """A table gets room for this many times the keys that lost all leaves since the last purge: the faster keys change, the more."""
+_LEAST_TURNOVER_ROOM = 1280
+"""Where keys come and go, so many slots more, as a purge has costs that do not depend on the size: it comes after 500 new keys."""
 _RINGS_PART = 8
 """The memory of rings grows by this fraction (1/n): it is the largest array of a join whose keys have many mappings each."""
 _SLOTS_ROOM, _IDS_ROOM, _FEW_PLACES = 2.3, 1.7, 1 << 20
@@ -549,7 +551,8 @@ class JoinState(StateRecord):
         now, used, stride = (groups[:, each].tolist() for each in (kernel.SIZE, kernel.USED, kernel.STRIDE))
         sizes, are_small = [], []
         for size, keys, taken in zip(now, live, used, strict=True):
-            turnover = _TURNOVER_ROOM * (taken - keys)
+            gone = taken - keys
+            turnover = max(_TURNOVER_ROOM * gone, _LEAST_TURNOVER_ROOM) if gone else 0
             small = max(size, int(_SMALL_KEYS_ROOM * keys + turnover))
             are_small.append(small <= _SMALL_TABLE)
             sizes.append(small if are_small[-1] else max(size, int(_KEYS_ROOM * keys + turnover), _SMALL_TABLE))

@@ -45,17 +45,29 @@ _star, _multiway, _semi, _load = STAR.call, MULTIWAY.call, SEMI.call, LOADING.ca
 
 
 @jit_flat
-def _has_room(links, starts, room):
-    """Are there few enough rows, and room for each input's in its leaves? Writes where each input's rows start."""
+def _needed_leaves(delta, rows, fifo):
+    """How many leaves the rows of an input need: in a FIFO port only insertions."""
+    if fifo == 0:
+        return np.int64(rows)
+    signs, needed = int8s(delta, SIGN), np.int64(0)
+    for i in range(rows):
+        needed += np.int64(signs[i] > 0)
+    return needed
+
+
+@jit_flat
+def _look_for_room(links, starts, room):
+    """Write where each input's rows start. Returns DONE; PYTHON_NEEDED: there are too many rows; ROOM_NEEDED: too few leaves."""
     ports, free = int64s(links[STATE], ring_record.PORTS), int64s(links[STATE], ring_record.FREE_META)
-    starts[0] = 0
+    starts[0], status = 0, np.int64(DONE)
     for p in range(len(starts) - 1):
-        rows, port = int64s(links[FIRST_INPUT + p], COUNT)[0], p * PORT_FIELDS
+        delta, port = links[FIRST_INPUT + p], p * PORT_FIELDS
+        rows, fifo = int64s(delta, COUNT)[0], ports[port + FIFO]
         starts[p + 1] = starts[p] + rows
-        free_leaves = ports[port + CAPACITY] - ports[port + LEAVES] if ports[port + FIFO] != 0 else free[p]
-        if rows > free_leaves:
-            return False
-    return starts[len(starts) - 1] <= room
+        free_leaves = ports[port + CAPACITY] - ports[port + LEAVES] if fifo != 0 else free[p]
+        if rows > free_leaves and _needed_leaves(delta, rows, fifo) > free_leaves:
+            status = np.int64(ROOM_NEEDED)
+    return np.int64(PYTHON_NEEDED) if starts[len(starts) - 1] > room else status
 
 
 @jit_flat
@@ -75,14 +87,16 @@ def _take_rows(record):
             width = int64s(links[STATE], ring_record.PORTS)[p * PORT_FIELDS + WIDTH]
             columns, sign = matrix(int64s(delta, DELTA_COLUMNS), width, rows), int8s(delta, SIGN)[:rows]
             _load(links[LOAD], (p, links[STATE], columns, sign, loaded[starts[p] : starts[p + 1]]))
-        # Insertion from behind: few rows are not in order.
-        for i in range(rows):
-            tick, at = int32s(delta, TICK)[i], made
-            while at > 0 and ticks[at - 1] > tick:
-                ports[at], slots[at], ticks[at], signs[at] = ports[at - 1], slots[at - 1], ticks[at - 1], signs[at - 1]
-                at -= 1
+        # From behind: no row is moved twice.
+        left, at = made, made + rows
+        for i in range(rows - 1, -1, -1):
+            tick = int32s(delta, TICK)[i]
+            while left > 0 and ticks[left - 1] > tick:
+                at, left = at - 1, left - 1
+                ports[at], slots[at], ticks[at], signs[at] = ports[left], slots[left], ticks[left], signs[left]
+            at -= 1
             ports[at], slots[at], ticks[at], signs[at] = p, loaded[starts[p] + i], tick, int8s(delta, SIGN)[i]
-            made += 1
+        made += rows
     for i in range(made):
         placed[i] = slots[i]
 
@@ -107,12 +121,14 @@ def _release(record, rows):
 
 @jit_inline
 def _begin(record):
-    """Take in the rows of the inputs, if that has not been done. Returns how many there are; -1: there is no room for them."""
+    """Take in the rows of the inputs, if that has not been done. Returns how many there are; less than 0: a status of
+    `_look_for_room`, as -status."""
     links, starts, begun = int64s(record, LINKS), int64s(record, STARTS), int64s(record, BEGUN)
     if begun[0] == 0:
         int64s(links[OUTPUT], COUNT)[0] = 0
-        if not _has_room(links, starts, len(int32s(record, SLOTS))):
-            return np.int64(-1)
+        status = _look_for_room(links, starts, len(int32s(record, SLOTS)))
+        if status != DONE:
+            return -status
         if starts[len(starts) - 1] == 0:
             return np.int64(0)
         _take_rows(record)
@@ -138,10 +154,11 @@ def _end(record, status, rows):
 
 @jit_flat
 def join(record):
-    """A join that is a star. PYTHON_NEEDED: its inputs have too many rows, or there are more results than there is room for."""
+    """A join that is a star. PYTHON_NEEDED: its inputs have too many rows, or there are more results than there is room for;
+    ROOM_NEEDED: an array of its state is full."""
     links, rows = int64s(record, LINKS), _begin(record)
     if rows <= 0:
-        return np.int64(PYTHON_NEEDED if rows < 0 else DONE)
+        return np.int64(-rows if rows < 0 else DONE)
     output, width = links[OUTPUT], links[RESULT_WIDTH]
     tick = int32s(output, TICK)
     status = _star(
@@ -160,7 +177,7 @@ def join_blocks(record):
     """A join that is no star; see `join`. It works in blocks that all programs of an engine share (dataflow/step_memory.py)."""
     links, rows = int64s(record, LINKS), _begin(record)
     if rows <= 0:
-        return np.int64(PYTHON_NEEDED if rows < 0 else DONE)
+        return np.int64(-rows if rows < 0 else DONE)
     output, width = links[OUTPUT], links[RESULT_WIDTH]
     tick = int32s(output, TICK)
     status = _multiway(
@@ -179,7 +196,7 @@ def negate(record):
     """A semi-join or an anti-join; see `join`."""
     links, rows = int64s(record, LINKS), _begin(record)
     if rows <= 0:
-        return np.int64(PYTHON_NEEDED if rows < 0 else DONE)
+        return np.int64(-rows if rows < 0 else DONE)
     output, width = links[OUTPUT], links[RESULT_WIDTH]
     tick = int32s(output, TICK)
     status = _semi(

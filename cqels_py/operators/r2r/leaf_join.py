@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cqels_py.batches.delta import Delta, first_rows, in_blocks
+from cqels_py.batches.delta import Delta, SignColumn, first_rows, in_blocks
 from cqels_py.batches.elements import Ids
 from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
@@ -18,7 +18,7 @@ from cqels_py.kernels.structures import ring_index
 from cqels_py.kernels.windows.merge import merge_rows
 from cqels_py.state.join_state import OUT_ROWS, Blocks, JoinState
 
-_FEWEST_OUT_ROWS, _OUT_ROWS_EACH = 128, 8
+_FEWEST_OUT_ROWS, _OUT_ROWS_EACH = 1024, 8
 
 
 @dataclass(slots=True)
@@ -52,12 +52,12 @@ def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
         port = lengths.index(rows)
         delta = deltas[port]
         while ring_index.load(port, state.address, delta.columns, delta.sign, slots) == ring_index.LEAVES_FULL:
-            state.ensure_leaves(_needed_leaves(state, deltas))
+            state.ensure_leaves(needed_leaves(state, [each.sign for each in deltas]))
         merged = np.full(rows, port, INT32), slots, delta.tick, delta.sign
     else:
         # Room is made for all ports before: that changes the slots of leaves.
         if not state.has_room(lengths):
-            state.ensure_leaves(_needed_leaves(state, deltas))
+            state.ensure_leaves(needed_leaves(state, [each.sign for each in deltas]))
         starts = [0, *itertools.accumulate(lengths)]
         for p, delta in enumerate(deltas):
             if lengths[p]:
@@ -70,11 +70,11 @@ def merged_rows(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
     return LeafRows(*merged, placed=placed)
 
 
-def _needed_leaves(state: JoinState, deltas: Sequence[Delta]) -> list[int]:
-    """The number of leaves that each port needs room for: a FIFO port only for insertions."""
+def needed_leaves(state: JoinState, signs: Sequence[SignColumn]) -> list[int]:
+    """The number of leaves that each port needs room for, by the signs of its rows: a FIFO port only for insertions."""
     return [
-        int(np.count_nonzero(delta.sign > 0)) if port.expires_fifo else len(delta.sign)
-        for port, delta in zip(state.layout.ports, deltas, strict=True)
+        int(np.count_nonzero(sign > 0)) if port.expires_fifo else len(sign)
+        for port, sign in zip(state.layout.ports, signs, strict=True)
     ]
 
 

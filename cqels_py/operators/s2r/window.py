@@ -87,7 +87,7 @@ class SlidingWindow(LeafBuffer):
         self._width = width
         self._nothing = empty(width)
         self._changes = 1
-        self._make_scratch(_FEWEST_CHANGES)
+        self.make_scratch(_FEWEST_CHANGES)
 
     @property
     def _expires_at(self) -> int:
@@ -123,7 +123,7 @@ class SlidingWindow(LeafBuffer):
         while True:
             tick, sign, changed = np.empty(room, INT32), np.empty(room, INT8), np.empty((self._width, room), INT64)
             if room + arrived > len(self._expiring_points):
-                self._make_scratch(room + arrived)
+                self.make_scratch(room + arrived)
             status = sliding.slide(
                 self.address, points, reached, step.ticks.time, units, before, element, step.element_tick, columns, tick, sign,
                 changed,
@@ -135,7 +135,7 @@ class SlidingWindow(LeafBuffer):
             else:
                 self.reserve(points)
         if len(self._expiring_points) > _KEPT_SCRATCH:
-            self._make_scratch(_FEWEST_CHANGES)
+            self.make_scratch(_FEWEST_CHANGES)
         made = self.counters.item(sliding.MADE)
         if made == room:
             return Delta(tick, sign, changed)
@@ -147,7 +147,7 @@ class SlidingWindow(LeafBuffer):
         """The ids (width, n) of the mappings in the window, if it keeps ids."""
         return self.ids(self.start, self.end)
 
-    def _make_scratch(self, changes: int) -> None:
+    def make_scratch(self, changes: int) -> None:
         """Make the work memory for steps of so many changes."""
         self._expiring_points, self._ticks = np.empty(changes, INT64), np.empty(2 * changes, INT32)
 
