@@ -213,10 +213,7 @@ class Session:
     def _take(self, mine: Registered, result: cqels.Result) -> None:
         mine.results = result.number
         bindings = sorted(map(str, result.bindings.items()))
-        # Elements that are complete together are steps of their own in programs only, and the order in which facts of one instant
-        # follow from rules depends on the steps.
-        number = 0 if self._kind.late and mine.asked.rules else result.number
-        self.found.append((mine.number, result.time, number, result.sign, str(result.boolean), bindings))
+        self.found.append((mine.number, result.time, result.number, result.sign, str(result.boolean), bindings))
         self.totals.results += 1
         # What a subscriber has missed by its error, it gets when it subscribes anew.
         if not self._is_restarting:

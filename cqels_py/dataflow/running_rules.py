@@ -285,7 +285,8 @@ class RunningRules:
         self._waiting = waiting[known:]
         if self._own is not None:
             told = told[self._own.mine(told)]
-        told = told[np.argsort(told[:, -2], kind="stable")]
+        # By time, then by predicate and ids: entries are in an order that depends on how elements are batched.
+        told = told[np.lexsort((*told[:, -3::-1].T, told[:, -2]))]
         np.maximum(told[:, -2], self._first, out=told[:, -2])
         self.changes = told
         self.work.rows_out += len(told)

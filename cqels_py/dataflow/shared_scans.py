@@ -228,10 +228,10 @@ class SharedScans:
     def may_divide(self) -> bool:
         """May the elements of a step be taken in one by one, with the same results in the same order?
 
-        Not with PARTITION BY: mappings that leave in any order give their places to others, so that the steps decide the order of
-        results within a tick.
+        Not with PARTITION BY and RULES: mappings that leave in any order give their places to others, so that the steps decide the
+        order of results within a tick.
         """
-        return not self._has_partitions
+        return not (self._has_partitions or self.foreseeing)
 
     def foresee_one(self, batch: ElementBatch) -> None:
         """Go on where the entry of those who foresee has stopped, before the clock takes in the only element of this batch."""

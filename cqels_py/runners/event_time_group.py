@@ -225,7 +225,7 @@ class EventTimeGroup:
             self._counters.move_to(complete.time.item(-1))
         else:
             self._process(processed)
-            if self._waiting.singly and (self._alone is None or not self._alone.has_whole_program):
+            if self._waiting.singly and (self._alone is None or not self._alone.takes_singly):
                 self._waiting.singly = False
 
     def single_elements(self, runner: TakesSingles, stream: int) -> SingleElements | None:

@@ -412,9 +412,11 @@ class QueriesOnScans:
         return self._process_by_calls(routed, StreamView(batch, batch))
 
     @property
-    def has_whole_program(self) -> bool:
-        """Is there a single query, whose steps a program does to their end?"""
-        return self._shared is None and (program := self._program) is not None and program.is_whole
+    def takes_singly(self) -> bool:
+        """May elements that could wait be steps of their own? A program of the only query does them to their end, and whether there
+        is one does not decide the order of results."""
+        program = self._program if self._shared is None else None
+        return program is not None and program.is_whole and self._shared_scans.may_divide
 
     @property
     def _has_program(self) -> bool:

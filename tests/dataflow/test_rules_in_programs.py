@@ -6,8 +6,10 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import cqels_py as cqels
 from cqels_py.dataflow.step_program import Outcome
 from tests.dataflow.test_programs_in_engines import goes_on_in_both, results_amid_calls
 from tests.dataflow.test_step_program import EX, INTEGER, MODES, SECOND, Pushed, assert_equal_in_both, of_both_streams
@@ -95,6 +97,36 @@ def test_more_changes_than_there_is_room_for_are_made_by_calls(
     assert_equal_in_both(text, pushed, outcomes, in_mode)
     assert outcomes.count(Outcome.STOPPED) > 0
     assert outcomes.count(Outcome.COMPLETE) > 500
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("state", STATES)
+def test_the_order_of_changes_depends_on_time_and_terms_alone(
+    state: str, mode: str, in_mode: Callable[[str], None]
+) -> None:
+    """Entries of facts are in an order that depends on how elements are batched: they are freed and used again."""
+    in_mode(mode)
+    rules = "\n".join(RULES)
+    text = f"PREFIX : <{EX}> RULES ON :a {{ {rules} }} SELECT * {{ {state} }}"
+    pushed = pushed_for(text, 300, 22)
+    found = [in_batches(text, pushed, size) for size in (1, 3, 300)]
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) > 20
+
+
+def in_batches(text: str, pushed: list[Pushed], size: int) -> list[tuple[int, int, str]]:
+    """A query's changes, where so many elements come at once."""
+    engine = cqels.Engine()
+    query = engine.register(text, changelog=True)
+    for first in range(0, len(pushed), size):
+        part = pushed[first : first + size]
+        rows = [(time, at, *triple) for at, (_, triples, time) in enumerate(part) for triple in triples]
+        names = ("time", "graph", "subject", "predicate", "object")
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        columns["graph"] = [f"<{EX}{first + at}>" for at in columns["graph"]]
+        engine.push_batch(f"{EX}a", pa.table(columns))
+    engine.finish()
+    return [(result.time, result.sign, str(result.bindings)) for result in query.results()]
 
 
 @pytest.mark.parametrize("seed", range(5))

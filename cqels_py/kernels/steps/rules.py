@@ -174,14 +174,26 @@ def _derive(links, known, until):
 
 
 @jit_flat
+def _is_later(change, other):
+    """The order of changes: by time, then by predicate and ids, as that of entries depends on how elements are batched."""
+    width = len(change) - 2
+    if change[width] != other[width]:
+        return change[width] > other[width]
+    for c in range(width):
+        if change[c] != other[c]:
+            return change[c] > other[c]
+    return False
+
+
+@jit_flat
 def _move_changes(links, first):
-    """Make the rules' output the changes of the step, in order of time, and none before `first`."""
+    """Make the rules' output the changes of the step, in their order, and none before `first`."""
     counters = int64s(links[RULE_STATE], records.COUNTERS_ARRAY)
     output, changes = int64_rows(links[RULE_STATE], records.OUTPUT_ARRAY), int64_rows(links[CHANGES], kept_rows.ROWS)
     made, width = counters[records.ENDED], changes.shape[1]
     for row in range(made):
         at = row
-        while at > 0 and changes[at - 1, width - 2] > output[row, width - 2]:
+        while at > 0 and _is_later(changes[at - 1], output[row]):
             for c in range(width):
                 changes[at, c] = changes[at - 1, c]
             at -= 1

@@ -121,7 +121,7 @@ def test_entries_without_leaves_free_their_rings() -> None:
         leaf = indexed.write(0, 0, key, 1)
         indexed.insert(0, 0, leaf)
         indexed.remove(0, 0, leaf)
-    assert len(indexed.state.tables) <= 64 * indexed.state.groups[0, kernel.STRIDE]
+    assert len(indexed.state.tables) <= 1_280 * indexed.state.groups[0, kernel.STRIDE]
     assert len(indexed.state.rings) <= 1024
 
 
