@@ -192,6 +192,11 @@ def tail_command(
 @click.argument("file", type=_FILE)
 @click.option("--type", "media_type", metavar="TYPE", help="The media type. Default: by the ending of FILE.")
 @click.option("--iri", metavar="IRI", help="Declare the stream by this IRI first, if it is not there.")
+@click.option(
+    "--clock",
+    type=click.Choice(("wall", "events")),
+    help="With --iri: does time go on with the computer's clock (default), or with elements alone, as for a file of long ago?",
+)
 @click.option("--key", metavar="TEXT", help="Sent again with the same key, the file counts once (for a day).")
 @_with_server
 def send_command(
@@ -200,6 +205,7 @@ def send_command(
     file: Path,
     media_type: str | None,
     iri: str | None,
+    clock: str | None,
     key: str | None,
     server: str,
     token_file: Path | None,
@@ -212,7 +218,7 @@ def send_command(
     from cqels_py.cli import remote_output
 
     with _speaking(server, token_file) as client:
-        remote_output.send(client, stream, file, media_type, iri, key)
+        remote_output.send(client, stream, file, media_type, key, iri, clock)
 
 
 @click.command("pause", cls=WithExamples)

@@ -53,8 +53,12 @@ def print_figures(found: dict[str, Any], format_: str | None) -> None:
     print(f"\n{found['text'].strip()}")
 
 
-def send(client: Client, stream: str, file: Path, media_type: str | None, iri: str | None, key: str | None) -> None:
-    """Send a file, or standard input ("-"), and say what became of it. `iri`: declares the stream, if it is not there."""
+def send(
+    client: Client, stream: str, file: Path, media_type: str | None, key: str | None, iri: str | None, clock: str | None
+) -> None:
+    """Send a file, or standard input ("-"), and say what became of it. `iri`, `clock`: declare the stream, if it is not there."""
+    if clock is not None and iri is None:
+        raise UsageError("--clock is for a stream that --iri declares: add --iri IRI")
     data: bytes | Path = file
     if str(file) == "-":
         if media_type is None:
@@ -64,13 +68,18 @@ def send(client: Client, stream: str, file: Path, media_type: str | None, iri: s
         try:
             client.stream(stream)
         except NotFound:
-            client.put_stream(stream, iri)
+            client.put_stream(stream, iri, clock=clock)
     counts = client.send(stream, data, media_type=media_type, key=key)
     dropped = "".join(f", {counts[reason]:,} dropped ({reason})" for reason in ("late", "ahead") if counts[reason])
     repeated = ", which were there already" if counts["repeated"] else ""
     unread = "; no query reads the stream, so nothing was kept" if counts["unread"] else ""
     count = counts["elements"]
     say(f"{count:,} element{'' if count == 1 else 's'}{dropped}{repeated}{unread}")
+    if counts["late"] and client.stream(stream)["clock"] == "wall":
+        say(
+            "Time goes on with the computer's clock there, so that elements of long ago are late: declare a stream for them by "
+            "cqels send NAME FILE --iri IRI --clock events"
+        )
 
 
 def as_json(value: object) -> str:

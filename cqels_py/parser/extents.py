@@ -150,6 +150,11 @@ class _Reader:
         token = self._cursor.take()
         if token.kind is Kind.NUMBER:
             check_digits(self._cursor.source, token, token.text)
-        if token.kind is not Kind.NUMBER or not token.text.isdecimal() or not 0 < int(token.text) < MOST:
+        number = int(token.text) if token.kind is Kind.NUMBER and token.text.isdecimal() else 0
+        if number == 0:
             raise self._cursor.source.error(f"expected a whole number from 1, such as 100, found {token}", token.start)
-        return int(token.text)
+        if number >= MOST:
+            raise self._cursor.source.error(
+                f"{token.text} is too large: the greatest number is {MOST - 1}", token.start
+            )
+        return number

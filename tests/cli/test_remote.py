@@ -88,6 +88,23 @@ def test_wrong_elements_are_shown_with_their_line(cqels: Cqels, server: str, tmp
     assert f"error: {file}:2" in finished.err
 
 
+def test_a_file_of_long_ago_needs_the_clock_of_its_elements(cqels: Cqels, server: str, tmp_path: Path) -> None:
+    old, query = tmp_path / "old.csv", tmp_path / "old.rq"
+    old.write_text("".join(["time,subject,predicate,object\n", *(f"{at},<urn:x>,<urn:p>,<urn:o>\n" for at in (1, 2))]))
+    at = ("--server", server)
+    for name, clock in (("old-by-clock", ()), ("old", ("--clock", "events"))):
+        query.write_text(f"SELECT ?s {{ STREAM <urn:{name}> [COUNT 2] {{ ?s <urn:p> ?o }} }}")
+        assert cqels("send", name, old, "--iri", f"urn:{name}", *clock, *at).status == 0
+        assert cqels("submit", query, "--name", name, *at).status == 0
+        sent = cqels("send", name, old, *at)
+        assert sent.status == 0
+        if clock:
+            assert sent.err == "2 elements\n"
+        else:
+            assert "2 dropped (late)" in sent.err and "--clock events" in sent.err
+    assert cqels("send", "old", old, "--clock", "events", *at).status == 2
+
+
 def test_a_server_that_is_not_there(cqels: Cqels) -> None:
     for command in (("list",), ("tail", "hot"), ("stop", "hot")):
         finished = cqels(*command, "--server", "http://127.0.0.1:9")

@@ -92,6 +92,7 @@ SYNTAX = [
     (around("[COUNT 5 PARTITION BY ?x ?z]"), (2, 48), "no triple pattern of this window has ?z"),
     (around("[COUNT 5] PARTITION BY ?x"), (2, 33), "PARTITION BY must be inside of the window's brackets"),
     (around("[COUNT 0]"), (2, 30), "expected a whole number from 1, such as 100, found '0'"),
+    (around(f"[COUNT {2**62}]"), (2, 30), f"{2**62} is too large: the greatest number is {2**62 - 1}"),
     (around("[COUNT 1.5]"), (2, 30), "expected a whole number from 1"),
     (around("[RANGE 5s @]"), (2, 34), "expected the property that carries the event time after '@'"),
     (around("[RANGE 5s @ ex:time]"), (2, 35), "the prefix 'ex:' of 'ex:time' is not declared"),
