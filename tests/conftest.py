@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cqels_py.dataflow.work import StepTimer
 from cqels_py.kernels.compiler.manifest import RECORD_AGAIN, KernelCall
 from tests.support.amount import ALL, has_seed_of_slice
 from tests.support.kernels_beyond_manifest import calls_beyond_manifest
@@ -52,6 +53,12 @@ def no_kernel_is_beyond_the_manifest(beyond_manifest: list[KernelCall]) -> Itera
     lines = "\n".join(map(str, beyond_manifest))
     beyond_manifest.clear()
     assert not lines, f"{lines}\n{RECORD_AGAIN} TEST"
+
+
+@pytest.fixture
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first steps of all are measured, by calls: without that programs do them, also those of batches."""
+    monkeypatch.setattr(StepTimer, "begin", lambda timer, elements: None)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,8 @@ from tests.support import harness, traces
 from tests.support.generators import FEW, RSP_QL_WINDOWS, WINDOWS, Scenario, answerable, scenarios
 from tests.support.traces import EX, STREAMS
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 PREFIX = f"PREFIX : <{EX}>\n"
 WINDOWED = {
     "range": f"STREAM <{STREAMS}s> [RANGE 4s]",

@@ -15,6 +15,8 @@ from tests.support import harness, traces
 from tests.support.generators import FEW
 from tests.support.traces import EX, STREAMS
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 TRIPLES = traces.triples(
     "a p 1, a p 2, b p 1, b p 2, c p 1, c q b, a q b, a q a, b q c, "
     "o1 of a, o1 kind i, o2 of b, o2 kind j, o1 of b, o2 kind i"

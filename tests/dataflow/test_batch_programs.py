@@ -12,13 +12,12 @@ import pytest
 from cqels_py.dataflow import batch_programs
 from cqels_py.dataflow.batch_programs import BatchPrograms
 from cqels_py.dataflow.dataflow import Dataflow
-from cqels_py.dataflow.work import StepTimer
 from tests.dataflow.test_shared_program import Session, drawn_text
 from tests.dataflow.test_step_program import ALL, EX, SECOND, Pushed, of_both_streams, readings
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+def ran(monkeypatch: pytest.MonkeyPatch, unmeasured: None) -> list[bool]:
     """Of each query in a step that programs may do: has its program done it?"""
     found: list[bool] = []
     run = BatchPrograms.run
@@ -29,8 +28,6 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return results
 
     monkeypatch.setattr(BatchPrograms, "run", noted)
-    # The first steps of all are measured, by calls.
-    monkeypatch.setattr(StepTimer, "begin", lambda timer, elements: None)
     return found
 
 
