@@ -150,6 +150,10 @@ class Log:
             os.close(self._descriptor)
             self._descriptor = None
 
+    def __del__(self) -> None:
+        """An engine that nobody has closed leaves no file open."""
+        self.close()
+
     def _packed(self, kind: int, content: Sequence[Block]) -> memoryview:
         """A record, in the same memory as the one before it."""
         length = sum(map(len, content))

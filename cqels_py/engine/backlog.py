@@ -72,9 +72,10 @@ class BackloggedSink:
         self._failure: BaseException | None = None
         self._open = True
         self._stopped = False
-        # With which it fails now, and how often it has.
+        # With which it fails now.
         self._fails: RunError | None = None
-        self._failed = 0
+        # How many attempts have begun, and which was the last that failed.
+        self._attempts = self._failed = 0
         self._last_was_flush = True
         self._ended = threading.Event()
         # Results that the other side does not have, and those of them that the sink has collected.
@@ -117,14 +118,15 @@ class BackloggedSink:
             self._add(_FLUSH)
 
     def commit(self) -> object:
-        """Return when the sink has all results, and has committed them. RunError if it fails meanwhile."""
+        """Return when the sink has all results, and has committed them. RunError if an attempt fails that begins meanwhile."""
         if self._stopped:
             return None
-        failed = self._failed
+        with self._changed:
+            before = self._attempts
         self._add(_COMMIT)
         with self._changed:
             wanted = self._given
-            self._changed.wait_for(lambda: self._done >= wanted or self._has_ended or self._failed > failed)
+            self._changed.wait_for(lambda: self._done >= wanted or self._has_ended or self._failed > before)
             if self._done < wanted and self._fails is not None:
                 raise self._fails
         self._check()
@@ -228,6 +230,8 @@ class BackloggedSink:
     def _patiently(self, call: Callable[[], object]) -> None:
         backoff = Backoff(sleep=self._ended.wait, _pause=FIRST)
         while True:
+            with self._changed:
+                self._attempts += 1
             try:
                 call()
                 break
@@ -246,7 +250,8 @@ class BackloggedSink:
         if error is not self._fails:
             with self._changed:
                 self._fails = error
-                self._failed += error is not None
+                if error is not None:
+                    self._failed = self._attempts
                 self._changed.notify_all()
 
 

@@ -190,7 +190,8 @@ def test_a_verdict_is_what_is_measured(seed: int) -> None:
             _, late = sizes(text, 9000, 150, 9000)
         assert early < late, (text, str(memory))
     else:
-        warm, *later = sizes(text, 900, 300, 500, 700, 900)
+        # Small tables of joins are purged after some 500 keys that have come and gone.
+        warm, *later = sizes(text, 1300, 700, 900, 1100, 1300)
         assert later == [warm] * 3, (text, str(memory))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import hashlib
 import os
 import struct
@@ -38,6 +39,20 @@ def path_of(folder: Path) -> Path:
 
 def contents(folder: Path, number: int = 3, *, last: bool = True) -> list[bytes]:
     return [record.content for record in log.records(folder, number, last=last)]
+
+
+def test_a_log_that_nobody_has_closed_leaves_no_file_open(tmp_path: Path) -> None:
+    def open_here() -> list[str]:
+        found = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+        return [each for each in found if each.startswith(str(tmp_path))]
+
+    writer = log.Log(tmp_path)
+    writer.begin(1)
+    writer.append(1, b"one")
+    assert len(open_here()) == 1
+    del writer
+    gc.collect()
+    assert open_here() == []
 
 
 def test_records_come_back_in_order(folder: Path) -> None:

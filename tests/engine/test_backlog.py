@@ -127,6 +127,42 @@ def test_all_results_come_in_order_however_often_it_fails(seed: int, monkeypatch
     assert not sink._thread.is_alive()
 
 
+class FailsLate(Away):
+    """Its first attempt lasts until it may fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_begun, self.may_fail = threading.Event(), threading.Event()
+
+    def flush(self) -> None:
+        if not self.has_begun.is_set():
+            self.has_begun.set()
+            self.may_fail.wait(30)
+            raise RunError("it was away a moment ago")
+        super().flush()
+
+
+def test_an_attempt_that_has_begun_before_a_commit_does_not_end_it() -> None:
+    engine, to = Engine(), FailsLate()
+    sink = sink_for(engine, engine.register(TEXT), to)
+    push(engine, 0)
+    assert to.has_begun.wait(30)
+    failed: list[BaseException] = []
+
+    def finish() -> None:
+        try:
+            engine.finish()
+        except RunError as error:
+            failed.append(error)
+
+    given, finishing = sink._given, threading.Thread(target=finish)
+    finishing.start()
+    wait_until(lambda: sink._given > given, "the commit is given")
+    to.may_fail.set()
+    finishing.join(30)
+    assert failed == [] and len(to.held) == 1 and to.commits == 1
+
+
 def test_a_query_that_is_alone_waits_when_too_many_results_do() -> None:
     engine, to = Engine(), Away()
     query = engine.register(TEXT)
