@@ -16,7 +16,9 @@ import cqels_py as cqels
 from cqels_py.batches.delta import BLOCK_ROWS, Delta
 from cqels_py.batches.results import ResultBatch
 from cqels_py.cli.main import main
-from cqels_py.operators.r2r.join import MultiwayJoin
+from cqels_py.operators.r2r import leaf_join
+from cqels_py.operators.r2r.leaf_join import LeafRows
+from cqels_py.state.join_state import JoinState
 
 EX = "http://ex.org/"
 KINDS = ("Pressure", "Noise", "Light", "Flow")
@@ -137,13 +139,13 @@ def test_other_operators_hand_on_blocks_too(modified: str, monkeypatch: pytest.M
     static = [named] if "EXISTS" in modified else []
     patterns = PAIRS.partition("WHERE {")[2].rpartition("}")[0]
     sizes: list[int] = []
-    joined = MultiwayJoin._joined
+    merged_rows = leaf_join.merged_rows
 
-    def counted(join: MultiwayJoin, deltas: Sequence[Delta]) -> object:
+    def counted(state: JoinState, deltas: Sequence[Delta]) -> LeafRows:
         sizes.extend(map(len, deltas))
-        return joined(join, deltas)
+        return merged_rows(state, deltas)
 
-    monkeypatch.setattr(MultiwayJoin, "_joined", counted)
+    monkeypatch.setattr(leaf_join, "merged_rows", counted)
     engine = cqels.Engine()
     batches: list[ResultBatch] = []
     query = engine.register(f"PREFIX : <{EX}>\n" + modified % patterns, static=static)
