@@ -93,6 +93,10 @@ class _Served:
     def together(self) -> int:
         return sum(self.service.registered(name).delivery._among is not None for name in self.expected)
 
+    def check_all(self) -> None:
+        for name in self.expected:
+            self.check(name)
+
     def check(self, name: str) -> None:
         expected, store = self.expected[name], self.store(name)
         assert store.last == store.next - 1 == len(expected)
@@ -149,11 +153,9 @@ def test_each_of_equal_queries_has_its_results_whatever_happens_to_the_others(se
                     most = max(most, served.together)
                     in_common = max(in_common, served.files_in_common)
         assert most >= 2 and in_common >= 2
-        for name in served.expected:
-            served.check(name)
+        served.check_all()
         served.kill()
-        for name in served.expected:
-            served.check(name)
+        served.check_all()
         served.close()
 
 
@@ -170,11 +172,9 @@ def test_each_store_writes_its_own_files_where_there_are_no_hard_links(tmp_path:
             served.push(3)
         served.service.engine.checkpoint()
     assert served.together == 3 and not served.files_in_common
-    for name in served.expected:
-        served.check(name)
+    served.check_all()
     served.kill()
-    for name in served.expected:
-        served.check(name)
+    served.check_all()
     served.close()
 
 
@@ -196,8 +196,7 @@ def test_a_file_in_common_is_synced_once_for_a_snapshot(tmp_path: Path) -> None:
         served.service.engine.checkpoint()
     assert sum(path.endswith(".ndjson") for path in synced) == 2
     assert served.files_in_common == 4
-    for name in served.expected:
-        served.check(name)
+    served.check_all()
     served.close()
 
 
@@ -214,8 +213,7 @@ def test_a_subscriber_beside_the_store_gets_what_follows_and_the_others_go_on_to
     for _ in range(3):
         served.push(2)
     assert also == [7, 8, 9, 10, 11, 12]
-    for name in served.expected:
-        served.check(name)
+    served.check_all()
     served.close()
 
 
@@ -230,8 +228,7 @@ def test_results_that_cannot_be_written_wait_in_each_store(tmp_path: Path) -> No
     with patch.object(shared_lines, "_WRITTEN_TOGETHER", 1), patch.object(result_store, "_WRITTEN_TOGETHER", 1), full:
         served.push(2)
         assert all(served.store(name).failing for name in served.expected)
-        for name in served.expected:
-            served.check(name)
+        served.check_all()
     served.push(3)
     assert not served.store("q1").failing
     for name in served.expected:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from cqels_py.errors import MissingExtra
+from tests.support.needed_spark import needed_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,14 +28,9 @@ SETTINGS = {
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Workers can import these tests."""
-    if find_spec("pyspark") is None:
-        pytest.skip("PySpark is not installed")
-    from cqels_py.runners.spark.session import get_session, use_java
+    needed_spark()
+    from cqels_py.runners.spark.session import get_session
 
-    try:
-        use_java()
-    except MissingExtra as error:
-        pytest.skip(str(error))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     session = get_session(MASTER, SETTINGS)
     session.sparkContext.setLogLevel("OFF")

@@ -13,16 +13,15 @@ import sys
 import tarfile
 import venv
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from bench.suites.on_spark.standalone import Cluster, connect_server, standalone_cluster
-from cqels_py.errors import MissingExtra
 from cqels_py.kernels.compiler import jit
 from cqels_py.kernels.compiler.cache import FOLDER, folders_of
 from tests.runners.spark.conftest import ROOT
+from tests.support.needed_spark import needed_spark
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -49,15 +48,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """Two workers whose Python lacks the package."""
-    for package in ("pyspark", "grpc"):
-        if find_spec(package) is None:
-            pytest.skip(f"{package} is not installed: pip install 'cqels_py[spark-connect]'")
-    from cqels_py.runners.spark.session import use_java
-
-    try:
-        use_java()
-    except MissingExtra as error:
-        pytest.skip(str(error))
+    needed_spark(connect=True)
     with standalone_cluster(tmp_path) as started:
         yield started
 

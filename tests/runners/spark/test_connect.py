@@ -22,6 +22,7 @@ from cqels_py.errors import MissingExtra, RunError, UsageError
 from cqels_py.runners.spark import reaching
 from cqels_py.runners.spark.session import Session, connected_session
 from tests.runners.spark.conftest import ROOT
+from tests.support.needed_spark import needed_spark
 
 EX = "http://ex.org/"
 QUERY = f"SELECT ?s (SUM(?v) AS ?n) WHERE {{ STREAM <{EX}s> [RANGE 60us] {{ ?s <{EX}v> ?v }} }} GROUP BY ?s"
@@ -94,15 +95,7 @@ needs_server = [
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a Spark Connect server on this machine."""
-    for package in ("pyspark", "grpc"):
-        if find_spec(package) is None:
-            pytest.skip(f"{package} is not installed: pip install 'cqels_py[spark-connect]'")
-    from cqels_py.runners.spark.session import use_java
-
-    try:
-        use_java()
-    except MissingExtra as error:
-        pytest.skip(str(error))
+    needed_spark(connect=True)
     settings = {"spark.python.daemon.module": "cqels_py.runners.spark.daemon"}
     with connect_server(tmp_path_factory.mktemp("server"), "local[2]", settings) as url:
         yield url

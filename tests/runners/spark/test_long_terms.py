@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from cqels_py.errors import MissingExtra
 from tests.runners.spark.conftest import ROOT
+from tests.support.needed_spark import needed_spark
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -55,14 +54,7 @@ session.stop()
 
 
 def test_a_micro_batch_is_larger_than_the_memory_for_arrow(tmp_path: Path) -> None:
-    if find_spec("pyspark") is None:
-        pytest.skip("PySpark is not installed")
-    from cqels_py.runners.spark.session import use_java
-
-    try:
-        use_java()
-    except MissingExtra as error:
-        pytest.skip(str(error))
+    needed_spark()
     terms, length, megabytes = 21_000, 2_000, 80
     assert 2 * terms * length > megabytes << 20, "a column that grows is in memory twice"
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(terms), str(length), str(megabytes)]

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,8 +20,8 @@ import pytest
 from rdflib import XSD
 
 from bench.suites.on_spark.standalone import standalone_cluster
-from cqels_py.errors import MissingExtra
 from tests.runners.spark.conftest import ROOT
+from tests.support.needed_spark import needed_spark
 from tests.support.servers import needed_module
 
 pytestmark = [
@@ -38,14 +37,7 @@ EX = "http://ex.org/"
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
     """That of two workers."""
-    if find_spec("pyspark") is None:
-        pytest.skip("PySpark is not installed")
-    from cqels_py.runners.spark.session import use_java
-
-    try:
-        use_java()
-    except MissingExtra as error:
-        pytest.skip(str(error))
+    needed_spark()
     with standalone_cluster(tmp_path) as cluster:
         yield cluster.master
 
