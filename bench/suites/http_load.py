@@ -31,7 +31,7 @@ async def request(host: str, method: str, path: str, kind: str = "text/plain", b
 class Posts:
     """Bodies for a path, over so many connections: one that is answered takes the next body that waits.
 
-    `failures`: answers other than 200.
+    `failures`: answers other than 200, and of connections that were closed before one came.
     """
 
     def __init__(self, host: str, path: str, kind: str) -> None:
@@ -67,19 +67,29 @@ class Posts:
 
     def answered(self, connection: _Connection, answer: bytes) -> None:
         """A connection has an answer."""
-        if not answer.startswith(b"HTTP/1.1 200"):
-            self.failures.append(answer)
-        self._unanswered -= 1
-        if not self._unanswered:
-            self._answered.set()
+        self._take(answer)
         if self._waiting:
             connection.send(self._waiting.popleft())
         else:
             self._idle.append(connection)
 
+    def lost(self, connection: _Connection) -> None:
+        """The server has closed a connection: one that was idle for long, otherwise its body has no answer."""
+        if connection in self._idle:
+            self._idle.remove(connection)
+        else:
+            self._take(b"the connection was closed")
+
+    def _take(self, answer: bytes) -> None:
+        if not answer.startswith(b"HTTP/1.1 200"):
+            self.failures.append(answer)
+        self._unanswered -= 1
+        if not self._unanswered or self.failures:
+            self._answered.set()
+
     async def all_answered(self) -> None:
-        """Return when no body waits for its answer."""
-        if self._unanswered:
+        """Return when no body waits for its answer, or one has failed."""
+        if self._unanswered and not self.failures:
             await self._answered.wait()
 
     def close(self) -> None:
@@ -110,6 +120,9 @@ class _Connection(asyncio.Protocol):
         if len(self._found) >= end + 4 + int(length[1]):
             found, self._found = self._found, b""
             self._posts.answered(self, found)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._posts.lost(self)
 
     def close(self) -> None:
         self._transport.close()
