@@ -215,7 +215,7 @@ class Session:
         bindings = sorted(map(str, result.bindings.items()))
         self.found.append((mine.number, result.time, result.number, result.sign, str(result.boolean), bindings))
         self.totals.results += 1
-        # What a subscriber has missed by its error, it gets when it subscribes anew.
+        # A subscriber gets the results that it has missed by its error when it subscribes anew.
         if not self._is_restarting:
             self._disturb(self.totals.results)
 

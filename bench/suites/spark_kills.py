@@ -5,7 +5,7 @@
 from the repository's root, with `pip install -e .[bench,spark]`. A standalone cluster of two workers on this machine runs the mean
 of each of 50 sensors over the last minute, with all changes, over so many minutes of readings (default 60, 20 a second), ten
 seconds in each micro-batch. Every S seconds on average (default 20) an executor, or the driver, is killed; a driver that has ended
-is started again. If one ends by itself, what it has written is kept beside the figures. In the end the results are compared with
+is started again. If one ends by itself, its output is kept beside the figures. In the end the results are compared with
 those of the local runner: if any differ, the exit status is 1.
 """
 

@@ -36,7 +36,7 @@ from cqels_py.operators.r2s.streams import Changes
 class QueryProgram:
     """The rows of one query. `sources`: those of `parts`; `counted`: the ids of those that it brought in, whose rows `counts` has.
 
-    `changes`: those of the answer; `results`: what its last row makes of them for this `output`, if it has one.
+    `changes`: those of the answer; `results`: those that its last row makes of them for this `output`, if it has one.
     """
 
     program: Program

@@ -251,7 +251,7 @@ class Partition(SharedSource):
         self._routed: RoutedBatch | None = None
         self._kept: Kept | None = None
         self.keeping: object = None
-        """What programs keep beside it."""
+        """The record of programs beside it (partitioned_parts.py)."""
 
     def move(self, shared_scans: SharedScans, key: Hashable) -> None:
         """See `SharedSource`; the router there matches its patterns."""
