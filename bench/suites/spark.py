@@ -82,20 +82,15 @@ def measure(scale: Scale, rounds: int, tell: Tell, sessions: Sessions = taking.s
             for name, cores in on_cores.items():
                 with sessions(cores) as session:
                     taken = taking.on_spark(session, Path(scratch) / "readings", text, cores)
+                    if cores == max(CORES):
+                        idle, net = _beside(session, Path(scratch) / "readings", course, taken)
+                        _add(cases, IDLE, course, idle)
+                        _add(cases, NET, course, net)
                 _add(cases, name, course, taken.seconds)
                 # The very first micro-batch starts without a state.
                 again = sum(part.rebuilt - 1 for part in taken.parts)
                 read_back[name] += again / len(taken.parts) / (len(batches) - 1) / rounds
                 results.add(taken.results)
-                if cores == max(CORES):
-                    idle = Idle(
-                        cores, bytes_of_row(text, cores), taken.results / sum(size for size, _ in course.sizes())
-                    )
-                    _add(cases, IDLE, course, taking.idly(session, Path(scratch) / "readings", idle).seconds)
-                    net = taking.on_spark(session, Path(scratch) / "readings", text, cores, net=True)
-                    _add(cases, NET, course, net.seconds)
-                    # Each result is an addition, and at most as many are taken back.
-                    assert 0 < net.results <= 2 * taken.results, f"{net.results} net changes of {taken.results} results"
             taken = taking.locally(batches, text)
             _add(cases, LOCAL, course, taken.seconds)
             results.add(taken.results)
@@ -114,6 +109,19 @@ def measure(scale: Scale, rounds: int, tell: Tell, sessions: Sessions = taking.s
     costs = scale_out.measure(scale.star, rounds)
     tell("CPU time of tasks")
     return Figures(list(cases.values()), read_back, rebuilt, paper, counted, placed, costs, tasks.measure(course))
+
+
+def _beside(
+    session: Session, readings: Path, course: Course, taken: taking.Taken
+) -> tuple[Sequence[float], Sequence[float]]:
+    """The seconds of micro-batches of tasks that do nothing with as many results, and with net changes; on all cores."""
+    text, cores = query(course.fill), max(CORES)
+    idle = Idle(cores, bytes_of_row(text, cores), taken.results / sum(size for size, _ in course.sizes()))
+    seconds = taking.idly(session, readings, idle).seconds
+    net = taking.on_spark(session, readings, text, cores, net=True)
+    # Each result is an addition, and at most as many are taken back.
+    assert 0 < net.results <= 2 * taken.results, f"{net.results} net changes of {taken.results} results"
+    return seconds, net.seconds
 
 
 def _add(cases: dict[tuple[int, str], Case], name: str, course: Course, seconds: Sequence[float]) -> None:
