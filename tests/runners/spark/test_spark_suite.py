@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from bench.suites import spark as suite
-from bench.suites.on_spark import replication
+from bench.suites.on_spark import replication, taking
 from bench.suites.on_spark.readings import Course
 from cqels_py.runners.spark.stage import Job
 from tests.runners.spark.simulation import Cluster
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SMALL = suite.Scale(Course(200, 0, {50: 2}), 9, (2,), 30, 0, 2, 600)
 
@@ -35,8 +36,24 @@ def test_partitions_get_as_many_copies_as_the_formula_says(shape: str, parts: in
 
 
 @pytest.mark.xdist_group("spark")
-def test_everything_is_measured(spark: SparkSession, tmp_path: Path) -> None:
-    figures = suite.measure(SMALL, 1, lambda what: None, lambda cores: nullcontext(spark))
+def test_everything_is_measured(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_open = False
+    seconds = taking._seconds
+
+    @contextmanager
+    def sessions(cores: int) -> Iterator[SparkSession]:
+        """That of all tests, which stays, although nothing may run in it afterwards."""
+        nonlocal is_open
+        is_open = True
+        yield spark
+        is_open = False
+
+    def while_open(session: SparkSession, answers: DataFrame, scratch: Path) -> list[float]:
+        assert is_open
+        return seconds(session, answers, scratch)
+
+    monkeypatch.setattr(taking, "_seconds", while_open)
+    figures = suite.measure(SMALL, 1, lambda what: None, sessions)
     plain = figures.as_plain()
     assert [len(case["seconds"]) for case in plain["cases"]] == [2] * 5
     assert figures.ratio(figures.case(50, "local runner")) == 1
