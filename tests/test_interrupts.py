@@ -15,8 +15,11 @@ from typing import Any
 import pytest
 
 from cqels_py import interrupts
+from cqels_py.engine.delivery import PendingDeliveries
+from cqels_py.engine.documents import Document
 from cqels_py.engine.engine import Engine
 from cqels_py.engine.query import Result
+from cqels_py.engine.steps import Steps
 from cqels_py.errors import RunError, UsageError
 from cqels_py.interrupts import Signalled
 from tests.engine.test_engine import ANSWERS, COUNT, LABELS, PREFIX, ROWS, STREAM, VALUES, iri, seen, table, texts
@@ -104,6 +107,41 @@ def ways() -> dict[str, Callable[[Engine], object]]:
         "finish": lambda engine: engine.finish(),
         "run": lambda engine: engine.run({STREAM: table([(9, "a", 9), (11, "b", 9)])}),
     }
+
+
+DOCUMENT = Document(b'<http://ex.org/a> <http://ex.org/v> "9" .', "nt")
+OTHERS: dict[str, Callable[[Engine], object]] = {
+    "push_document": lambda engine: engine.push_document(STREAM, DOCUMENT),
+    "push_documents": lambda engine: engine.push_documents([(STREAM, DOCUMENT)]),
+    "flush": lambda engine: engine.flush(),
+    "register": lambda engine: engine.register(VALUES, backfill={STREAM: table(ROWS)}),
+    "subscribe": lambda engine: engine.queries[0].subscribe(lambda _: None),
+    "refresh_static": lambda engine: engine.refresh_static(),
+    "update_static": lambda engine: engine.update_static(engine.queries[1], static=[[(iri("a"), iri("label"), '"b"')]]),
+}
+
+
+@pytest.mark.parametrize("call", ways() | OTHERS)
+def test_no_call_changes_state_or_delivers_where_signals_are_raised(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+
+    def noting(method: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*given: Any, **named: Any) -> Any:
+            seen.append(interrupts._in_step(sys._getframe(1)))
+            return method(*given, **named)
+
+        return noted
+
+    engine = Engine()
+    for text in (STEPPED, LABELS):
+        engine.register(text, changelog=True)
+    engine.push_batch(STREAM, table(ROWS[:3]))
+    monkeypatch.setattr(Steps, "__enter__", noting(Steps.__enter__))
+    monkeypatch.setattr(PendingDeliveries, "deliver", noting(PendingDeliveries.deliver))
+    monkeypatch.setattr(PendingDeliveries, "here", noting(PendingDeliveries.here))
+    (ways() | OTHERS)[call](engine)
+    assert seen
+    assert all(seen)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])

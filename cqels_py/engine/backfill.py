@@ -26,6 +26,7 @@ from cqels_py.engine.stream_opening import opening_of
 from cqels_py.engine.turns import in_turn
 from cqels_py.errors import UsageError
 from cqels_py.event_time.ahead import AheadGuard, Guard
+from cqels_py.interrupts import undisturbed
 from cqels_py.sources.opened import StreamSource, all_opened
 from cqels_py.sources.static import StaticSource
 from cqels_py.sources.time_merge import TimeMerge
@@ -102,24 +103,28 @@ class Beside:
             guard = engine._clocks.guard
         self._joining = engine._runner.begin_backfill(self._running, guard)
 
+    @undisturbed
     def take(self, batch: ElementBatch) -> None:
         """Elements of before."""
         assert self._joining is not None
         with self._engine._steps:
             self._engine._runner.backfill(self._joining, batch)
 
+    @undisturbed
     def complete(self) -> None:
         """All elements of before have come."""
         assert self._joining is not None
         with self._engine._steps:
             self._engine._runner.complete_backfill(self._joining)
 
+    @undisturbed
     def catch_up(self, most: int) -> bool:
         """Take in some elements of meanwhile; does none wait any more?"""
         assert self._joining is not None
         with self._engine._steps:
             return self._engine._runner.catch_up(self._joining, most)
 
+    @undisturbed
     def join(self) -> None:
         """Be one of the engine's queries."""
         engine, query = self._engine, self.query

@@ -665,7 +665,6 @@ class Engine:
         """
         self.push_batch(stream, frame, map=FrameMap.of(subject, time, columns), sort=sort)
 
-    @undisturbed
     def push_document(self, stream: str, document: Document) -> Taken:
         """Many elements: a document of any format, which is taken in as a whole or not at all.
 
@@ -678,6 +677,7 @@ class Engine:
             raise taken
         return taken
 
+    @undisturbed
     def push_documents(self, given: Sequence[tuple[str, Document]]) -> list[Taken | CqelsError]:
         """Several documents, each with its stream, one after the other as `push_document` does, but with one sync.
 
@@ -999,10 +999,6 @@ class Engine:
             if self._pushed:
                 self._flush()
 
-    @undisturbed
-    def _deliver_rest(self, deliveries: Sequence[Delivery]) -> None:
-        self._deliver(deliveries)
-
     def _process(
         self,
         batch: ElementBatch,
@@ -1030,6 +1026,7 @@ class Engine:
         if dropped := self._counters.ahead - ahead:
             self._reports.ahead(dropped)
 
+    @undisturbed
     def _deliver(self, deliveries: Sequence[Delivery], wrong: Sequence[DataError] = ()) -> None:
         """Deliver the results of steps, and evaluate the elements that subscribers push meanwhile; then report and raise.
 

@@ -16,6 +16,7 @@ from cqels_py.engine.pausing import is_paused
 from cqels_py.engine.rejects import MALFORMED, SPLIT, line_of
 from cqels_py.engine.stream_opening import opening_of
 from cqels_py.errors import DataError
+from cqels_py.interrupts import undisturbed
 from cqels_py.mappings.context import RowMap
 from cqels_py.sources.protocol import Source
 from cqels_py.sources.time_merge import Piece
@@ -53,6 +54,7 @@ class Feed:
         """Taken in by this process."""
         self.paused = False
 
+    @undisturbed
     def step(self) -> int | None:
         """Take in the elements that are there; their number, None after the end. Errors are those of the source and the engine."""
         engine = self._engine

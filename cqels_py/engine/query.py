@@ -32,6 +32,7 @@ from cqels_py.engine.url_sinks import Continued, close_sink, opened_sink
 from cqels_py.engine.waiting import DROP, FAIL, WAIT, WaitingResults
 from cqels_py.errors import RefusedResult, RunError, UsageError
 from cqels_py.formats.scopes import explained
+from cqels_py.interrupts import undisturbed
 from cqels_py.sinks.protocol import Sink
 from cqels_py.sinks.urls import sink_of
 from cqels_py.sources.static import StaticSource
@@ -576,6 +577,7 @@ class Query:
 
         return call
 
+    @undisturbed
     def _add(
         self,
         subscriber: Subscriber,

@@ -38,7 +38,7 @@ def in_turn(method: Callable[Concatenate[Engine, Given], Answer]) -> Callable[Co
                     deliveries = engine._pending.take()
         finally:
             if deliveries or engine._reports.due:
-                engine._deliver_rest(deliveries)
+                engine._deliver(deliveries)
 
     return alone
 

@@ -69,10 +69,12 @@ class Command:
     def ended_by(self, name: str) -> tuple[str, str]:
         """What it says after the signal, on standard output and error."""
         self.process.send_signal(getattr(signal, name))
-        assert self.process.wait(120) == STATUS[name]
+        status = self.process.wait(120)
         assert self.process.stdout is not None
         assert self.process.stderr is not None
-        return self.process.stdout.read(), without_compiling(self.process.stderr.read())
+        out, err = self.process.stdout.read(), without_compiling(self.process.stderr.read())
+        assert status == STATUS[name], err
+        return out, err
 
 
 @contextmanager
