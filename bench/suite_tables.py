@@ -247,6 +247,38 @@ def of_spark(results: Mapping[str, Found]) -> Iterator[str]:
         f"(`python -m bench.suites.spark`, {origin(results['spark'])}):\n"
     )
     yield table(["micro-batch, runner", "rows/s", "p50 ms", "p99 ms", "/ local"], rows)
+    rows = [
+        [task["name"], *(f"{task[name]:.2f}" for name in ("routing", "evaluation", "bytes", "results"))]
+        for task in results["spark"]["figures"]["tasks"]
+    ]
+    yield "CPU time of the package's part of Spark's tasks for micro-batches of a million of these rows in two parts (same run):\n"
+    yield table(
+        ["results, input", "routing µs a row", "evaluation µs a row", "bytes sent a row", "results a row"], rows
+    )
+
+
+def of_more_parts(results: Mapping[str, Found]) -> Iterator[str]:
+    """The work of the parts of a state on Spark."""
+    if "scale_out" not in results:
+        return
+    rows, whole = [], 0.0
+    for cost in results["scale_out"]["figures"]["costs"]:
+        whole = cost["whole"] if cost["parts"] == 1 else whole
+        rows.append(
+            [
+                cost["case"],
+                str(cost["parts"]),
+                f"{cost['whole']:.2f} ({cost['whole'] / whole:.1f} times)",
+                f"{cost['busiest']:.2f} ({cost['busiest'] / whole:.2f})",
+                f"{cost['bytes']:.0f}",
+            ]
+        )
+    yield (
+        "A star of three patterns on Spark, in one part and in 16: CPU microseconds a triple in all tasks and in the busiest, "
+        "beside all of one part, and bytes a triple between routing and evaluation "
+        f"(`python -m bench.suites.scale_out`, {origin(results['scale_out'])}):\n"
+    )
+    yield table(["triples", "parts", "CPU µs a triple", "the busiest", "bytes a triple"], rows)
 
 
 def of_bounded(results: Mapping[str, Found]) -> Iterator[str]:

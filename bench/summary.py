@@ -24,6 +24,7 @@ from bench.suite_tables import (
     of_ingest,
     of_latency,
     of_many,
+    of_more_parts,
     of_pushes,
     of_spark,
     of_startup,
@@ -62,7 +63,7 @@ def rendered(results: Mapping[str, Found]) -> str:
     """Markdown tables for every result file present."""
     operators = (*_operators(results), *of_growing_windows(results))
     first = (*of_suites(results), *of_ingest(results), *of_latency(results), *of_pushes(results), *of_many(results))
-    suites = (*first, *of_connectors(results), *of_startup(results), *of_spark(results))
+    suites = (*first, *of_connectors(results), *of_startup(results), *of_spark(results), *of_more_parts(results))
     parts = [*suites, *operators, *_steps(results), *_memory(results), *of_bounded(results), *_soak(results)]
     return "\n".join(parts) if parts else "There are no figures yet.\n"
 

@@ -31,7 +31,7 @@ from cqels_py.spark import prepare
 PARTS = 16
 BUSY = "<http://ex.org/busy>"
 BATCHES = 2
-FULL, QUICK = 240_000, 600
+FULL, QUICK = 960_000, 600
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,4 @@
-"""What does Spark cost compared with the local runner, and what is the effect of cores, lost state and shares of
-variables?
+"""What does Spark cost compared with the local runner, and how do cores, lost state and shares of variables change that?
 
     python -m bench.suites.spark [--quick] [--rounds N] [--output FOLDER]
 

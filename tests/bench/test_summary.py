@@ -174,10 +174,18 @@ def test_tables_of_latency_startup_ingest_and_spark(tmp_path: Path) -> None:
         "milliseconds": {"p50": 272.4, "p99": 450.0},
         "to_local": 0.069,
     }
-    suite("spark", {"cases": [spark]}).write(tmp_path)
+    task = {"name": "net", "routing": 0.22, "evaluation": 0.594, "bytes": 5.48, "results": 0.02}
+    suite("spark", {"cases": [spark], "tasks": [task]}).write(tmp_path)
+    costs = [
+        {"case": "even", "parts": 1, "whole": 0.5, "busiest": 0.5, "bytes": 28.2},
+        {"case": "even", "parts": 16, "whole": 1.2, "busiest": 0.1, "bytes": 37.4},
+    ]
+    suite("scale_out", {"costs": costs}).write(tmp_path)
     text = summary.rendered(summary.results_in(tmp_path))
     assert "| join, push, ids | 71 | 61 | 150 | 12.3 k |" in text
     assert "| join, engine, push | 15.0 | 14.0 … 16.5 | 6.5 | 1,100 |" in text
     assert "| .nt to batches, engine | 5.00 M | 4.00 M … 6.00 M | 6.2 |" in text
     assert "| filter, cqels run | 15.50 | 14.00 … 19.00 | 0.84 | 0.81 … 0.90 |" in text
     assert "| 10,000 rows, spark, 2 cores | 38.2 k | 272 | 450 | 0.07 |" in text
+    assert "| net | 0.22 | 0.59 | 5.48 | 0.02 |" in text
+    assert "| even | 16 | 1.20 (2.4 times) | 0.10 (0.20) | 37 |" in text
