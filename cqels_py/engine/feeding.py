@@ -23,6 +23,7 @@ from cqels_py.sources.time_merge import Piece
 from cqels_py.sources.urls import source_of
 
 if TYPE_CHECKING:
+    from cqels_py.batches.elements import ElementBatch
     from cqels_py.engine.engine import Engine
 
 _NO_WAITING = 0.001
@@ -53,6 +54,7 @@ class Feed:
         self.elements = 0
         """Taken in by this process."""
         self.paused = False
+        """Is nothing read since the results of all queries that read the stream wait for their sinks?"""
 
     @undisturbed
     def step(self) -> int | None:
@@ -73,23 +75,17 @@ class Feed:
                 engine._behind.add(number)
                 return 0
             wrong = engine._evaluate()
-            batch = self._source.poll()
-            position = self._source.position()
-            told, self._left_out = self._left_out, []
-            fed = Fed(self._stream, self._url, position, [line_of(*piece) for piece in told])
-            if batch is not None and len(batch):
-                engine._behind.add(number)
-                with engine.dictionary.holding(batch.live_ids):
-                    if engine.watched is not None:
-                        engine.watched.take(self._stream, batch)
-                    engine._process(batch, fed=fed)
+            failure: Exception | None = None
+            try:
+                batch, position = self._source.poll(), self._source.position()
+            except Exception as raised:
+                failure = raised
             else:
-                self._pass(fed)
-                if batch is None or not getattr(self._source, "behind", False):
-                    engine._behind.discard(number)
-            for record in fed.left_out:
-                engine._rejects.add(record)
+                told = self._take_in(number, batch, position)
             deliveries = engine._pending.take()
+        if failure is not None:
+            # Raises it, once the elements that were pushed before have their results and reports.
+            engine._delivered([failure, *engine._pending.deliver(deliveries)], wrong, some=False)
         engine._deliver(deliveries, wrong)
         for _, error in told:
             self._report(error)
@@ -99,6 +95,25 @@ class Feed:
             return None
         self.elements += len(batch)
         return len(batch)
+
+    def _take_in(self, number: int, batch: ElementBatch | None, position: object) -> list[Piece]:
+        """Process the elements of a poll; returns the malformed input of it."""
+        engine = self._engine
+        told, self._left_out = self._left_out, []
+        fed = Fed(self._stream, self._url, position, [line_of(*piece) for piece in told])
+        if batch is not None and len(batch):
+            engine._behind.add(number)
+            with engine.dictionary.holding(batch.live_ids):
+                if engine.watched is not None:
+                    engine.watched.take(self._stream, batch)
+                engine._process(batch, fed=fed)
+        else:
+            self._pass(fed)
+            if batch is None or not getattr(self._source, "behind", False):
+                engine._behind.discard(number)
+        for record in fed.left_out:
+            engine._rejects.add(record)
+        return told
 
     def _pass(self, fed: Fed) -> None:
         """A poll had no elements: where it has got to is worth a record if anything is behind it."""
@@ -116,6 +131,7 @@ class Feed:
         engine, numbers = self._engine, self._engine._registry.streams.numbers
         engine._behind.discard(numbers.get(self._stream, -1))
         engine._feeding.discard(self._stream)
+        self.paused = False
         if self._source is not None:
             source, self._source = self._source, None
             told, self._left_out = self._left_out, []

@@ -18,14 +18,13 @@ _AFTER_A_FAILURE = 5.0
 
 
 class SourceThread:
-    """Reads a feed until it is stopped. `state`: its work, or the reason for which it does none."""
+    """Reads a feed until it is stopped, or has `ended`. `failure`: why it reads nothing just now."""
 
     def __init__(self, name: str, feed: Feed) -> None:
         self._name = name
         self._feed = feed
         self._stopped = threading.Event()
         self.failure: str | None = None
-        """Why nothing is read just now."""
         self.ended = False
         self._thread = threading.Thread(target=self._run, name=f"cqels source {name}", daemon=True)
         self._thread.start()

@@ -14,7 +14,7 @@ from cqels_py.engine.durable import logged
 from cqels_py.engine.durable.records import Kind
 from cqels_py.engine.engine import Engine
 from cqels_py.errors import DataError
-from tests.engine.test_engine import PREFIX, STREAM
+from tests.engine.test_engine import PREFIX, STREAM, texts
 from tests.engine.test_malformed_once import NO_IRI, told
 from tests.engine.test_positions import Queue
 from tests.support.faults import Crash, Failing, crashed
@@ -99,3 +99,42 @@ def test_pieces_of_a_poll_that_fails_are_told_where_they_do_not_come_again(
     feed.close()
     assert engine.statistics.malformed == malformed
     engine.close()
+
+
+def test_a_feed_whose_only_query_has_gone_is_not_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeding, "source_of", lambda url: Queue([(1, "a", 1)], lambda: 1))
+    monkeypatch.setattr(feeding, "is_paused", lambda engine, stream: True)
+    with Engine() as engine:
+        query = engine.register(QUERY)
+        feed = engine.feed(STREAM, URL)
+        assert feed.step() == 0 and feed.paused
+        engine.unregister(query)
+        assert feed.step() == 0 and not feed.paused
+
+
+def test_a_poll_that_fails_leaves_results_and_reports_of_pushed_elements_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue([], lambda: 1)
+
+    def poll() -> None:
+        raise DataError("the connection broke")
+
+    monkeypatch.setattr(queue, "poll", poll)
+    monkeypatch.setattr(feeding, "source_of", lambda url: queue)
+
+    def pushed(on_error: str, report: Callable[[Exception], object]) -> tuple[Engine, list[int]]:
+        engine, numbers = Engine(batch=100, on_error=on_error, report=report), list[int]()
+        engine.register(QUERY).subscribe(lambda result: numbers.append(result.number))
+        for time, subject in enumerate(("a", NO_IRI)):
+            engine.push(STREAM, [texts(subject, time)], time=time)
+        assert not numbers
+        return engine, numbers
+
+    reports: list[str] = []
+    engine, numbers = pushed("skip", lambda error: reports.append(str(error)))
+    with pytest.raises(DataError, match="broke"):
+        engine.feed(STREAM, URL).step()
+    assert numbers == [1] and len(reports) == engine.statistics.malformed == 1
+    engine, numbers = pushed("stop", lambda error: None)
+    with pytest.raises(DataError, match="broke") as raised:
+        engine.feed(STREAM, URL).step()
+    assert numbers == [1] and len(raised.value.__notes__) == 1
