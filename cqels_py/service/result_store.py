@@ -313,6 +313,7 @@ class ResultStore:
                         self._write_all()
                     if not self._unsynced or not self._files:
                         return
+                    last_file = self._files[-1]
                     synced, paths = self._synced_by_leader(), [str(self._folder)] if self._began else []
                     if synced < until:
                         # A file that is removed meanwhile can be synced nevertheless.
@@ -325,7 +326,10 @@ class ResultStore:
         with self._lock:
             self._synced = max(self._synced, synced)
             if self._written <= synced:
-                self._unsynced = self._began = False
+                self._unsynced = False
+                if self._files[-1:] == [last_file]:
+                    # Otherwise a file has begun meanwhile, and nothing could be written to it.
+                    self._began = False
 
     def _synced_by_leader(self) -> int:
         """The number up to which another store has synced files that this one has, too."""

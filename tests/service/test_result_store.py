@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
+import stat
 import tempfile
 import threading
 from pathlib import Path
@@ -129,6 +131,35 @@ def test_a_store_takes_results_while_it_is_synced_and_syncs_them_the_next_time(
     store.sync()
     # The folder has no new file.
     assert len(synced) == before + 1
+
+
+def test_the_entry_of_a_file_that_begins_while_the_store_is_synced_is_synced_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result_store, "IN_A_FILE", 1)
+    monkeypatch.setattr(result_store, "_WRITTEN_TOGETHER", 1)
+    store, folders = ResultStore(tmp_path / "r", ALL), list[bool]()
+
+    def full(descriptor: int, data: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def sync(descriptor: int) -> None:
+        folders.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
+        if len(folders) == 1:
+            store.add([_line(2)])
+            with monkeypatch.context() as patch, pytest.raises(StorageError, match="No space"):
+                patch.setattr(durable_files, "append", full)
+                store.flush()
+
+    store.add([_line(1)])
+    store.flush()
+    monkeypatch.setattr(durable_files, "sync", sync)
+    store.sync()
+    assert len(list((tmp_path / "r").iterdir())) == 2
+    before = len(folders)
+    store.flush()
+    store.sync()
+    assert sorted(folders[before:]) == [False, True]
 
 
 def test_a_store_that_has_ended_writes_nothing(tmp_path: Path) -> None:
