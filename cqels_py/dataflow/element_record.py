@@ -125,7 +125,10 @@ class ElementRecord:
     def last_tick(self) -> int | None:
         """The time of the step's last tick; None: it has none."""
         ticks = self._to_numbers[element.TICKS]
-        return self._clock.instant(ticks - 1) if ticks else None
+        if not ticks:
+            return None
+        # The clock keeps the ticks that it has made itself only where a program has room for them.
+        return self._clock.instant(ticks - 1) if self._made is None else self._made.ticks.time.item(-1)
 
     @property
     def last_session_end(self) -> int:

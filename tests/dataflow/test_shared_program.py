@@ -14,6 +14,7 @@ import cqels_py as cqels
 from cqels_py.dataflow.program_parts import DeltaRecord
 from cqels_py.dataflow.step_memory import SharedBlocks
 from cqels_py.dataflow.step_program import Outcome
+from cqels_py.event_time import clock
 from tests.dataflow.test_step_program import (
     BEGIN,
     EX,
@@ -183,6 +184,27 @@ def test_a_program_that_stops_leaves_the_rest_to_calls(outcomes: list[Outcome], 
         return session.found
 
     assert in_both(run, in_mode, outcomes)
+    assert Outcome.STOPPED in outcomes and outcomes[-1] is Outcome.COMPLETE
+
+
+def test_more_expires_at_once_than_a_clock_keeps_room_for(
+    outcomes: list[Outcome], in_mode: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "_MOST_KEPT", 1 << 10)
+    times = [*(BEGIN + i * 1_000 for i in range(1_100)), *(BEGIN + second * SECOND for second in (30, 31, 60))]
+    pushed = [
+        (f"{EX}a", [(f"<{EX}s{i % 3}>", f"<{EX}a>", f'"{i}"^^{INTEGER}')], time) for i, time in enumerate(times)
+    ]
+
+    def run() -> list[Any]:
+        session = Session()
+        for text in (QUERIES["no filter"], QUERIES["filter"]):
+            session.register(text)
+        session.push(pushed)
+        session.engine.finish()
+        return session.found
+
+    assert len(in_both(run, in_mode, outcomes)) > 2_200
     assert Outcome.STOPPED in outcomes and outcomes[-1] is Outcome.COMPLETE
 
 
