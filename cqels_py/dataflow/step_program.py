@@ -194,7 +194,8 @@ class StepProgram(EncodesElements):
     def _made_room(self, row: int, triples: int, time: int) -> bool:
         """Go on with a row that needs room or values. Is the program done then? Else it has stopped at `_reached`."""
         self._reached = row
-        while self._reached < self._rows and self._status[0] >= driver.ROOM_NEEDED:
+        # The rows before have no parts: there the status may be one that has been seen to.
+        while ROUTED <= self._reached < self._rows and self._status[0] >= driver.ROOM_NEEDED:
             part = self._parts[self._reached - ROUTED]
             if self._status[0] == driver.ROOM_NEEDED:
                 part.make_room(time, triples)

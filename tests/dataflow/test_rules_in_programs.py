@@ -101,6 +101,18 @@ def test_more_changes_than_there_is_room_for_are_made_by_calls(
     assert outcomes.count(Outcome.COMPLETE) > 500
 
 
+def test_more_instants_of_changes_are_due_at_once_than_there_is_room_for(
+    outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    rule = "RULE { ?k a :High } FOR [0s, 10s] WHERE { ?k :a ?x }"
+    text = f"PREFIX : <{EX}> RULES ON :a {{ {rule} }} SELECT ?k {{ STATE {{ ?k a :High }} }}"
+    begin = 1_700_000_000 * SECOND
+    times = [*(begin + i * 1_000 for i in range(1_100)), begin + 20 * SECOND, begin + 21 * SECOND]
+    pushed = [(f"{EX}a", [(f"<{EX}s{i}>", f"<{EX}a>", f'"{i}"^^{INTEGER}')], time) for i, time in enumerate(times)]
+    assert_equal_in_both(text, pushed, outcomes, in_mode)
+    assert Outcome.STOPPED in outcomes and outcomes[-1] is Outcome.COMPLETE
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("state", STATES)
 def test_the_order_of_changes_depends_on_time_and_terms_alone(
