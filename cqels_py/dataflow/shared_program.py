@@ -76,8 +76,8 @@ class SharedProgram(EncodesElements, QueryPrograms):
         shared = self._shared
         if not shared.router.laid_out:
             shared.router.lay_out()
-        self._know_terms()
         with self._dictionary.lock:
+            self._know_terms()
             row = driver.run(self._front.address, first)
         if row == ENCODED:
             row = driver.run(self._front.address, TIMED) if self._element.take_time() else TIMED

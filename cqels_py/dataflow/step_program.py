@@ -75,8 +75,8 @@ class EncodesElements:
             return False
         if not self._element.put_lines(stream, time, lines, triples, scope):
             return False
-        self._know_terms()
         with self._dictionary.lock:
+            self._know_terms()
             row = driver.run(self._encoding.address, 0)
         return bool(row == ENCODED)
 
@@ -85,7 +85,10 @@ class EncodesElements:
         raise NotImplementedError
 
     def _know_terms(self) -> None:
-        """If the dictionary has grown, or released terms, it has other arrays."""
+        """If the dictionary has grown, or released terms, it has other arrays.
+
+        Rows that write to these run under the lock under which they are known: another thread may make the dictionary grow.
+        """
         terms = self._dictionary
         if terms.texts is not self._terms:
             self._terms = terms.texts
@@ -172,10 +175,10 @@ class StepProgram(EncodesElements):
         shared, dictionary = self._shared, self._dictionary
         if not shared.router.laid_out:
             shared.router.lay_out()
-        # Not always called, as each further call would be a noticeable part of the time of a push.
-        if dictionary.texts is not self._terms:
-            self._know_terms()
         with dictionary.lock:
+            # Not always called, as each further call would be a noticeable part of the time of a push.
+            if dictionary.texts is not self._terms:
+                self._know_terms()
             row = driver.run(self._address, first)
         if row == ENCODED:
             if self._status[0] == driver.VALUES_NEEDED:

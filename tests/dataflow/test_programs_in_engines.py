@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import cqels_py as cqels
 from cqels_py.dataflow.step_program import Outcome
+from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RunError
 from cqels_py.functions import table
 from cqels_py.functions.table import Function
+from cqels_py.kernels.values.dictionary import ARENA_FULL, TABLE_FULL
 from tests.dataflow.test_step_program import (
     BEGIN,
     EX,
@@ -258,6 +260,46 @@ def test_a_few_elements_of_a_table_are_steps_of_a_program(
     assert run() == expected
     assert outcomes.count(Outcome.COMPLETE) > 180
     assert_engine_right(GROUPED["average"], elements_of(pushed[:60]), batches=(3,))
+
+
+class GrowsWhenLocked:
+    """A dictionary's lock, for which a thread waits in which the dictionary has grown meanwhile."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary, self._lock, self.grows = dictionary, dictionary.lock, False
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self.grows:
+            self.grows = False
+            self._dictionary.grow(TABLE_FULL, 0)
+            self._dictionary.grow(ARENA_FULL, 0)
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+@pytest.mark.parametrize("queries", [1, 2])
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_dictionary_that_grows_before_a_program_has_its_lock(
+    *, queries: int, saved: bool, tmp_path: Path, outcomes: list[Outcome], in_mode: Callable[[str], None]
+) -> None:
+    in_mode("program")
+    engine = cqels.Engine(checkpoint=tmp_path if saved else None)
+    found = list[str]()
+    for number in range(queries):
+        query = engine.register(QUERIES["no filter"], name=f"q{number}")
+        query.subscribe(lambda result: found.append(str(result.bindings["x"])))
+    lock = GrowsWhenLocked(engine.dictionary)
+    engine.dictionary.lock = cast(Any, lock)
+    values = [f"a text that is too long to be inline: {number}" for number in range(6)]
+    for at, value in enumerate(values):
+        lock.grows = at >= 3
+        engine.push(f"{EX}a", [(f"<{EX}s>", f"<{EX}a>", f'"{value}"')], time=BEGIN + at)
+        assert not lock.grows
+    assert found == [value for value in values for _ in range(queries)]
+    # Steps whose terms have ids before are not noted.
+    assert saved or outcomes[-1] is Outcome.COMPLETE
 
 
 def test_a_program_that_runs_out_of_memory_ends_its_query_alone(
