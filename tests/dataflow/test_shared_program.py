@@ -192,9 +192,7 @@ def test_more_expires_at_once_than_a_clock_keeps_room_for(
 ) -> None:
     monkeypatch.setattr(clock, "_MOST_KEPT", 1 << 10)
     times = [*(BEGIN + i * 1_000 for i in range(1_100)), *(BEGIN + second * SECOND for second in (30, 31, 60))]
-    pushed = [
-        (f"{EX}a", [(f"<{EX}s{i % 3}>", f"<{EX}a>", f'"{i}"^^{INTEGER}')], time) for i, time in enumerate(times)
-    ]
+    pushed = [(f"{EX}a", [(f"<{EX}s{i % 3}>", f"<{EX}a>", f'"{i}"^^{INTEGER}')], time) for i, time in enumerate(times)]
 
     def run() -> list[Any]:
         session = Session()
