@@ -27,11 +27,16 @@ class Endpoint:
 def endpoint_of(location: Location) -> tuple[Endpoint, Options]:
     """The endpoint of a URL, and the options behind "#": the caller asks for those that it knows, and refuses the others."""
     location.options.rest()
-    url, _, behind = location.url.partition("#")
     if not location.host:
         raise UsageError(f"{location.shown} names no host")
-    options = Options(dict(parse_qsl(behind, keep_blank_values=True)), location.shown)
-    return Endpoint(url, location.shown, options.text("token")), options
+    options = options_behind(location)
+    return Endpoint(location.url.partition("#")[0], location.shown, options.text("token")), options
+
+
+def options_behind(location: Location) -> Options:
+    """The options behind "#"."""
+    behind = location.url.partition("#")[2]
+    return Options(dict(parse_qsl(behind, keep_blank_values=True)), location.shown)
 
 
 def httpx_for(location: Location) -> Any:

@@ -23,7 +23,8 @@ _AUTHORITY = re.compile(
 )
 _SECRET = re.compile(r"(://[^/?#:@]*:)[^@/?#]*@")
 _SECRET_OPTION = re.compile(r"((?:^|[?&#])(?:[\w.]*\.)?(?:password|token|secret)=)[^&#]*")
-_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
+ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
+"""A variable of the environment in a URL."""
 
 
 class Options:
@@ -118,7 +119,7 @@ class Location:
     def of(cls, text: str) -> Location:
         """The parts of a URL. UsageError for a text that is none."""
         shown = _SECRET_OPTION.sub(r"\1…", _SECRET.sub(r"\1…@", text))
-        url = _ENVIRONMENT.sub(lambda match: _environment(match[1], shown), text)
+        url = ENVIRONMENT.sub(lambda match: _environment(match[1], shown), text)
         parts = _URL.fullmatch(url)
         authority = None if parts is None else _AUTHORITY.fullmatch(parts["authority"] or "")
         if parts is None or authority is None:

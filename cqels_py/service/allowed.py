@@ -3,19 +3,82 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+from cqels_py.connections.http import options_behind
+from cqels_py.connections.location import ENVIRONMENT, Location
 from cqels_py.service.failures import Forbidden
 
-_FILE_SCHEMES = ("sqlite", "duckdb", "tail", "dir")
-_FILE_OPTION = re.compile(
-    r"[?&#](position|map|context|passfile|service|ssl(?:cert|key|rootcert|crl|crldir))=", re.IGNORECASE
-)
+_FILE_SCHEMES = ("sqlite", "duckdb", "tail", "dir", "parquet", "ldes")
 _PAGES = "ldes+"
 """Before the scheme of addresses of which several pages are read."""
+_MESSAGES = frozenset({"format", "time", "idle"})
+_MQTT = _MESSAGES | {"qos", "client", "session", "retained", "retain", "retry"}
+_WEB = _MESSAGES | {"token"}
+_HTTP = _WEB | {"secret", "batch", "retry"}
+_LDES_PAGES = frozenset({"start", "follow", "refresh", "hosts", "page", "token", "idle"})
+_TABLE = frozenset({"mode", "retry", "refresh"})
+_LIBPQ = frozenset(
+    {
+        "application_name",
+        "connect_timeout",
+        "keepalives",
+        "keepalives_count",
+        "keepalives_idle",
+        "keepalives_interval",
+        "password",
+        "sslmode",
+        "tcp_user_timeout",
+        "user",
+    }
+)
+_LIBRDKAFKA = frozenset(
+    {
+        "batch.size",
+        "client.id",
+        "client.rack",
+        "compression.type",
+        "fetch.min.bytes",
+        "fetch.wait.max.ms",
+        "linger.ms",
+        "security.protocol=PLAINTEXT",
+        "security.protocol=SSL",
+        "session.timeout.ms",
+    }
+)
+HARMLESS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "tail": frozenset({"format", "start"}),
+        "dir": frozenset({"pattern"}),
+        "sqlite": _TABLE,
+        "duckdb": _TABLE,
+        "parquet": frozenset({"size"}),
+        "ldes": frozenset({"members"}),
+        "kafka": _MESSAGES | {"group", "start", "partitions", "key", "id", "retry"} | _LIBRDKAFKA,
+        "mqtt": _MQTT,
+        "mqtts": _MQTT,
+        "nats": _MESSAGES | {"start", "position", "stream", "tls", "token", "retry"},
+        "http": _HTTP,
+        "https": _HTTP,
+        "ws": _WEB,
+        "wss": _WEB,
+        "ldes+http": _LDES_PAGES,
+        "ldes+https": _LDES_PAGES,
+        "postgres": _TABLE | _LIBPQ,
+        "postgresql": _TABLE | _LIBPQ,
+    }
+)
+"""By scheme, the options that requests may give, some with one value alone: they open no file, delete none, load no library, run
+no command, and lead to no other address than that of the URL. `hosts` is of those that are checked before they are asked."""
+_BEHIND_HASH = ("http", "https", "ws", "wss", "ldes+http", "ldes+https")
+"""The schemes of which the options stand behind "#"; those before it are the server's."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -33,7 +96,10 @@ class Allowed:
 
     def path(self, given: str) -> str:
         """The path, with its links resolved. Forbidden for one that is not below an allowed folder."""
-        path = Path(unquote(urlsplit(given).path) if given.startswith("file:") else given).resolve()
+        try:
+            path = Path(unquote(urlsplit(given).path) if given.startswith("file:") else given).resolve()
+        except (OSError, ValueError, RuntimeError):
+            raise Forbidden(f"requests may not name the file {given!r}: it is no path") from None
         if any(path.is_relative_to(folder.resolve()) for folder in self.paths):
             return str(path)
         raise Forbidden(f"requests may not name the file {given}: start the server with --allow-path {path.parent}")
@@ -43,12 +109,12 @@ class Allowed:
         if any(_begins(given, prefix) for prefix in self.urls):
             return given
         raise Forbidden(
-            f"requests may not name the address {given}: start the server with --allow-url {_origin(given)}"
+            f"requests may not name the address {given}: start the server with --allow-url {_prefix(given)}"
         )
 
     def check(self, url: str) -> None:
         """Forbidden for an address that does not begin as an allowed one, also where another one leads there."""
-        if not any(_begins(f"{kind}{url}", prefix) for kind in ("", _PAGES) for prefix in self.urls):
+        if not any(_begins(f"{kind}{url}", _asked(prefix)) for kind in ("", _PAGES) for prefix in self.urls):
             self.url(url)
 
     def check_peer(self, url: str, address: str) -> None:
@@ -64,16 +130,48 @@ class Allowed:
             )
 
     def location(self, given: str) -> str:
-        """A path, or an address."""
-        if (option := _FILE_OPTION.search(given)) is not None and _SCHEME.match(given):
-            raise Forbidden(f"requests may not use the option {option[1]}=, which names a file of the server")
-        scheme, _, rest = given.partition(":")
-        if scheme in _FILE_SCHEMES:
-            self.path(re.split(r"[?#]", rest)[0])
+        """A path, or an address, whose options are harmless unless the whole of it is an allowed one."""
+        if given in self.urls:
             return given
-        if _SCHEME.match(given) and scheme != "file":
-            return self.url(given)
-        return self.path(given)
+        if not _SCHEME.match(given) or given.startswith("file:"):
+            return self.path(given)
+        if ENVIRONMENT.search(given):
+            raise Forbidden(f"requests may not name variables of the environment, as in {given}. To have it, {_WHOLE}")
+        if given.partition(":")[0] not in _FILE_SCHEMES:
+            self.url(given)
+        location = Location.of(given)
+        if location.scheme in _FILE_SCHEMES:
+            self.path(_file(location))
+        _check_options(location)
+        return given
+
+
+_WHOLE = "start the server with --allow-url and the whole address"
+
+
+def _file(location: Location) -> str:
+    """The path that a connector opens, or the first one."""
+    if location.scheme == "parquet":
+        # The files lie beside their common path, not below it.
+        return f"{location.path.removesuffix('.parquet')}-000001.parquet"
+    return location.path
+
+
+def _check_options(location: Location) -> None:
+    harmless = HARMLESS.get(location.scheme, frozenset())
+    if location.scheme in _BEHIND_HASH:
+        given = options_behind(location).rest()
+    else:
+        given = location.options.rest()
+        if location.scheme not in HARMLESS:
+            # A connector of another package may take these for options, too.
+            given |= dict(parse_qsl(location.fragment or ""))
+    for name, value in given.items():
+        if name not in harmless and f"{name}={value}" not in harmless:
+            known = ", ".join(sorted(harmless)) or "none"
+            raise Forbidden(
+                f"requests may not give {location.scheme}: the option {name}; they may give {known}. To have it, {_WHOLE}"
+            )
 
 
 def _is_address(host: str) -> bool:
@@ -85,13 +183,30 @@ def _is_address(host: str) -> bool:
     return True
 
 
+def _asked(prefix: str) -> str:
+    """The prefix as it is asked for: without options of connectors, and with variables of the environment that there are."""
+    return ENVIRONMENT.sub(lambda match: os.environ.get(match[1], match[0]), prefix.partition("#")[0])
+
+
 def _begins(given: str, prefix: str) -> bool:
     """Does an address begin so, at the end of a part of it? ".." in it leads elsewhere."""
-    if ".." in given or "\\" in given or "@" in given.partition("://")[2].partition("/")[0]:
+    if given == prefix:
+        return True
+    if _leads_elsewhere(given):
         return False
-    return given == prefix or given.startswith(prefix if prefix.endswith("/") else (prefix + "/", prefix + "?"))
+    return given.startswith(prefix if prefix.endswith("/") else (prefix + "/", prefix + "?"))
+
+
+def _leads_elsewhere(given: str) -> bool:
+    """May it lead elsewhere than it seems? A user stands before the host."""
+    return ".." in unquote(given) or "\\" in given or "@" in given.partition("://")[2].partition("/")[0]
+
+
+def _prefix(given: str) -> str:
+    """The value of --allow-url that allows it."""
+    return "and the whole address" if _leads_elsewhere(given) else _origin(given)
 
 
 def _origin(given: str) -> str:
-    scheme, _, rest = given.partition("://")
-    return f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
+    scheme, separator, rest = given.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}" if separator else given
