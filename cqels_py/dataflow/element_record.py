@@ -127,7 +127,7 @@ class ElementRecord:
         ticks = self._to_numbers[element.TICKS]
         if not ticks:
             return None
-        # The clock keeps the ticks that it has made itself only where a program has room for them.
+        # Of more than a program has room for, the clock may have kept none.
         return self._clock.instant(ticks - 1) if self._made is None else self._made.ticks.time.item(-1)
 
     @property

@@ -702,6 +702,8 @@ class TickClock(StateRecord):
         ticks = Ticks(self._instants[:count].copy(), count > 0 and not self._ticked, ended_through)
         if len(self._instants) > _MOST_KEPT:
             self._make_tick_room(_FIRST_ROOM, _FIRST_ROOM)
+            # Programs with room for the ticks go on with the step.
+            self.tell(ticks)
         if count:
             self._ticked = True
         if not self._plain:

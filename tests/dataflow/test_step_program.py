@@ -12,6 +12,7 @@ from rdflib import Literal, URIRef
 import cqels_py as cqels
 from cqels_py.dataflow.step_program import Outcome
 from cqels_py.dictionary import Dictionary
+from cqels_py.event_time import clock
 from cqels_py.operators.s2r.window import WaitingWindow
 from cqels_py.runners import local
 from tests.oracle.naive import Element
@@ -276,6 +277,17 @@ def test_a_window_that_grows_makes_room_within_a_program(
     # The dictionary and the clock grow too, for which the whole step is done by calls.
     assert outcomes.count(Outcome.REFUSED) < 50
     assert not outcomes.count(Outcome.STOPPED)
+
+
+def test_a_clock_with_much_room_that_gives_it_back_keeps_the_ticks_of_the_step(
+    outcomes: list[Outcome], in_mode: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As with some hundred windows: each step that the clock makes with Python gives the room back.
+    monkeypatch.setattr(clock, "_MOST_KEPT", 1 << 8)
+    triple = f"<{EX}s>", f"<{EX}a>", f'"60"^^{INTEGER}'
+    pushed = [(f"{EX}a", [triple], BEGIN + i * 1_000) for i in range(400)]
+    assert_equal_in_both(QUERIES["no filter"], pushed, outcomes, in_mode)
+    assert outcomes.count(Outcome.COMPLETE) > 390
 
 
 def test_more_changes_than_there_is_room_for_are_made_by_calls(
