@@ -26,12 +26,14 @@ class ResultSink:
     otherwise gets nothing more until the query is registered anew or the server is started again; `failure` says why.
     """
 
-    def __init__(self, store: ResultStore, lines: ResultLines, base: int, others: Sequence[Sink] = ()) -> None:
+    def __init__(
+        self, store: ResultStore, lines: ResultLines, base: int, others: Sequence[Sink] = (), failure: str | None = None
+    ) -> None:
         self._store = store
         self._lines = lines
         self._base = base
         self._others = list(others)
-        self.failure: str | None = None
+        self.failure = failure
 
     def write(self, batch: ResultBatch) -> None:
         self._store_results(batch)
@@ -74,6 +76,10 @@ class ResultSink:
         """Are its lines those of this key, for its store alone, which has all before this number?"""
         store = self._store
         return self._lines.key == key and not self._others and not store.failing and store.next == number + self._base
+
+    def go_on(self, others: Sequence[Sink], failure: str | None) -> None:
+        """After `close` these get the results that follow."""
+        self._others, self.failure = list(others), failure or self.failure
 
     def close(self) -> None:
         """Nothing more is written."""

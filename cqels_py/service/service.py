@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from cqels_py.engine.feeding import Feed
 from cqels_py.engine.options import WALL
 from cqels_py.engine.query import Query
 from cqels_py.engine.unread import IGNORE
-from cqels_py.engine.url_sinks import opened_sink
 from cqels_py.errors import CqelsError, RunError, UsageError
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.mappings.context import MessageContext, RowMap, read_map
@@ -38,10 +37,12 @@ from cqels_py.service.failures import Conflict, NotFound, TooLarge, TooMany
 from cqels_py.service.folder import Folder
 from cqels_py.service.limits import Limits
 from cqels_py.service.names import checked_name
+from cqels_py.service.query_sinks import QuerySinks, in_common
 from cqels_py.service.result_lines import ResultLines
 from cqels_py.service.result_sink import ResultSink
 from cqels_py.service.result_store import ResultStore
 from cqels_py.service.sources import SourceThread
+from cqels_py.sinks.protocol import Sink
 from cqels_py.sinks.urls import sink_of
 from cqels_py.sources.sparql_protocol import Solution
 from cqels_py.state.named_values import NamedValues
@@ -140,6 +141,7 @@ class Service:
             reach=self._allowed,
         )
         self.engine.rejects.remember(REJECTS)
+        self._sinks = QuerySinks(self.engine.dictionary, self.limits.backlog)
         try:
             self._restore()
         except BaseException:
@@ -358,7 +360,10 @@ class Service:
         running = ServedQuery(name, kept, self._store(name, definition))
         with self._undone_after_errors(running):
             running.query = self._registered(running, definition, kept.generation, static, backfill)
-            self._attach(running)
+            with ExitStack() as undone:
+                others = self._sinks.opened(running.query, definition.sinks, undone)
+                undone.pop_all()
+            self._attach(running, others)
             self.engine.flush()
             self._folder.write(QUERIES, name, kept.plain())
         self.queries[name] = running
@@ -369,15 +374,19 @@ class Service:
         try:
             yield
         except BaseException:
-            if running.query is not None:
-                self.engine.unregister(running.query)
-            self._forget_store(running.name)
+            try:
+                if running.query is not None:
+                    self.engine.unregister(running.query)
+            finally:
+                if running.sink is not None:
+                    running.sink.close()
+                self._forget_store(running.name)
             raise
 
     def _replace(
         self, running: ServedQuery, definition: QueryDefinition, static: list[Any], backfill: str | None
     ) -> None:
-        """Another text at an instant: each element is seen by one of both. Numbers go on.
+        """Another text at an instant: each element is seen by one of both. Numbers go on. After an error the present query does.
 
         With `backfill` the new one has seen those of before too: its results over them follow the last one of the present query.
         """
@@ -395,7 +404,7 @@ class Service:
             with self.engine.exclusively():
                 query = before or self._registered(running, definition, kept.generation + 1, static)
                 try:
-                    self._retire(running)
+                    others = self._take_place(running, query, definition.sinks)
                 except BaseException:
                     self.engine.unregister(query)
                     raise
@@ -404,7 +413,7 @@ class Service:
                 running.query, running.failure = query, None
                 self._committed(kept, running.store.last)
                 kept.backfill, running.store.keep = backfill, self._kept_of(definition)
-                self._attach(running)
+                self._attach(running, others)
             self.engine.flush()
         finally:
             kept.next = None
@@ -416,14 +425,40 @@ class Service:
         kept.definition, kept.next, kept.base = kept.next, None, last
         kept.generation += 1
 
-    def _retire(self, running: ServedQuery) -> None:
-        """Remove the present query, whose results are all in the store then."""
-        if running.query is None:
-            return
-        running.query.delivery.hand_out(wait=True)
-        running.store.flush()
-        running.store.sync()
-        self.engine.unregister(running.query)
+    def _take_place(self, running: ServedQuery, query: Query, urls: Sequence[str]) -> list[Sink]:
+        """Open the sinks of a query that takes the place of the present one, and remove that one, whose results are all in the store
+        and its own sinks then. After an error it has its sinks as before."""
+        present = running.query if running.query in self.engine.queries else None
+        if present is None and running.sink is not None:
+            # It gets nothing more.
+            running.sink.close()
+        # One at a time may write to a place.
+        shared = [] if present is None else in_common(urls, running.kept.definition.sinks)
+        with ExitStack() as undone:
+            others = self._sinks.opened(query, [url for url in urls if url not in shared], undone)
+            if running.query is not None:
+                running.query.delivery.hand_out(wait=True)
+                running.store.flush()
+                running.store.sync()
+            if present is not None:
+                if shared:
+                    undone.callback(self._reopen_sinks, running, present)
+                    present.delivery.commit()
+                    assert running.sink is not None
+                    running.sink.close()
+                    others += self._sinks.opened(query, shared, undone)
+                self.engine.unregister(present)
+            undone.pop_all()
+        return others
+
+    def _reopen_sinks(self, running: ServedQuery, query: Query) -> None:
+        """The sinks of a query, which have all its results, have been closed, and get the results that follow."""
+        continued = query.continued
+        if continued.written is not None:
+            continued = replace(continued, written=query.delivery.count)
+        assert running.sink is not None
+        query.delivery.leave()
+        running.sink.go_on(*self._sinks.opened_each(query, running.kept.definition.sinks, continued))
 
     def delete_query(self, name: str) -> None:
         """Remove a query, its state and its results."""
@@ -545,24 +580,12 @@ class Service:
             backfill=backfill,
         )
 
-    def _attach(self, running: ServedQuery) -> None:
-        """The query's results go to its store."""
+    def _attach(self, running: ServedQuery, others: Sequence[Sink], failure: str | None = None) -> None:
+        """The query's results go to its store, and to other sinks. `failure`: why some of these are not there."""
         query = running.query
         assert query is not None
         lines = ResultLines(self.engine.dictionary, query.form, query.variables, query.template)
-        others = [
-            opened_sink(
-                sink_of(url),
-                query.plan,
-                self.engine.dictionary,
-                query.refused,
-                query.continued,
-                query.backlog(self.limits.backlog),
-            )
-            for url in running.kept.definition.sinks
-        ]
-        sink = ResultSink(running.store, lines, running.kept.base, others)
-        running.sink = sink
+        running.sink = sink = ResultSink(running.store, lines, running.kept.base, others, failure)
         query.write_to(sink)
         sink.flush()
 
@@ -610,7 +633,8 @@ class Service:
             running.query = in_engine.pop(_key(name, kept.generation), None)
             if running.query is None:
                 running.query = self._registered(running, kept.definition, kept.generation, static)
-            self._attach(running)
+            query = running.query
+            self._attach(running, *self._sinks.opened_each(query, kept.definition.sinks, query.continued))
         except CqelsError as error:
             _LOG.error("the query %s does not run: %s", name, error)
             running.failure = error

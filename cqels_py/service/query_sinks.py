@@ -1,0 +1,67 @@
+"""The sinks by URL of a query of the service."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from cqels_py.dictionary import Dictionary
+from cqels_py.engine.query import Query
+from cqels_py.engine.url_sinks import Continued, close_sink, opened_sink
+from cqels_py.sinks.protocol import Sink
+from cqels_py.sinks.urls import sink_of
+
+_LOG = logging.getLogger("cqels_py")
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySinks:
+    """Opens the sinks of queries. So many bytes of results may wait for each whose other side is away."""
+
+    dictionary: Dictionary
+    backlog: int
+
+    def opened(self, query: Query, urls: Sequence[str], undone: ExitStack) -> list[Sink]:
+        """All of them, which `undone` closes. The exceptions are those of connectors."""
+        return [self._opened(query, url, query.continued, undone) for url in urls]
+
+    def opened_each(self, query: Query, urls: Sequence[str], continued: Continued) -> tuple[list[Sink], str | None]:
+        """Those that can be opened, and the reasons for which others cannot."""
+        found, failures = list[Sink](), list[str]()
+        for url in urls:
+            try:
+                found.append(self._opened(query, url, continued, None))
+            except Exception as error:
+                # Whatever its library raises.
+                failures.append(f"a sink could not be opened and gets nothing: {error}")
+                _LOG.error("the query %s: %s", query.name, failures[-1])
+        return found, "; ".join(failures) or None
+
+    def _opened(self, query: Query, url: str, continued: Continued, undone: ExitStack | None) -> Sink:
+        sink = opened_sink(
+            sink_of(url), query.plan, self.dictionary, query.refused, continued, query.backlog(self.backlog)
+        )
+        if undone is not None:
+            undone.callback(_close, sink)
+        return sink
+
+
+def in_common(urls: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Those of `urls` that may write to the same place as one of `others`, whatever their options are.
+
+    >>> in_common(["sqlite:a.db#t?mode=upsert", "mqtt://localhost/a"], ["sqlite:a.db#t", "mqtt://localhost/b"])
+    ['sqlite:a.db#t?mode=upsert']
+    """
+    places = {_place(url) for url in others}
+    return [url for url in urls if _place(url) in places]
+
+
+def _place(url: str) -> str:
+    return url.partition("?")[0].partition("#")[0]
+
+
+def _close(sink: Sink) -> None:
+    with suppress(Exception):
+        close_sink(sink)
