@@ -65,12 +65,15 @@ class BackloggedSink:
         self._backlog = backlog
         self._spool = Spool(backlog.folder)
         self._refused: deque[RefusedResult] = deque()
+        # Held where the spool is used and `_rows` is changed: both threads do so.
         self._changed = threading.Condition()
         # Calls that have been given, and those that have been done; the position that the last commit has returned.
         self._given = self._done = 0
         self._position: object = None
         self._failure: BaseException | None = None
         self._open = True
+        # Has the thread taken its last call? The spool is closed then.
+        self._takes_none = False
         self._stopped = False
         # With which it fails now.
         self._fails: RunError | None = None
@@ -105,10 +108,11 @@ class BackloggedSink:
 
     def write(self, batch: ResultBatch) -> None:
         """Let the results wait for the sink."""
-        if self._stopped or not len(batch):
+        if self._stopped or not (count := len(batch)):
             return
         self._last_was_flush = False
-        self._rows += len(batch)
+        with self._changed:
+            self._rows += count
         self._add(_packed(batch, self._from))
 
     def flush(self) -> None:
@@ -161,9 +165,12 @@ class BackloggedSink:
                 self._changed.wait_for(lambda: self._spool.nbytes <= self._backlog.most or self._has_ended)
             self._check()
         with self._changed:
-            self._spool.add(content)
-            self._given += 1
-            self._changed.notify_all()
+            if self._failure is not None:
+                raise self._failure
+            if not self._takes_none:
+                self._spool.add(content)
+                self._given += 1
+                self._changed.notify_all()
 
     def _check(self) -> None:
         while self._refused:
@@ -189,7 +196,9 @@ class BackloggedSink:
                 self._changed.notify_all()
             ready.set()
         finally:
-            self._spool.close()
+            with self._changed:
+                self._takes_none = True
+                self._spool.close()
             if callable(close := getattr(sink, "close", None)):
                 close()
 

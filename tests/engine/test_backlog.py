@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import random
 import threading
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cqels_py.batches.results import ResultBatch
@@ -125,6 +128,131 @@ def test_all_results_come_in_order_however_often_it_fails(seed: int, monkeypatch
     assert to.commits == 1
     sink.close()
     assert not sink._thread.is_alive()
+
+
+class Held(Away):
+    """Its attempts last until they are let go, one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_flush = threading.Semaphore(0)
+
+    def flush(self) -> None:
+        self.may_flush.acquire()
+        super().flush()
+
+
+def test_results_that_are_taken_while_others_are_counted_do_not_count_for_ever(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine, to = Engine(), Held()
+    sink = sink_for(engine, engine.register(TEXT), to)
+    waiting = [0, 1]
+    for at in waiting:
+        push(engine, at)
+
+    class Asked(ResultBatch):
+        def __len__(self) -> int:
+            if waiting:
+                waiting.pop()
+                to.may_flush.release()
+                # Each was written and flushed.
+                wait_until(lambda: sink._done >= 2 * (2 - len(waiting)), "an attempt to end")
+            return 1
+
+    ids = engine.dictionary.encode([f"<{EX}x>", '"2"'])
+    sink.write(Asked(("s", "o"), np.array([2]), np.ones(1, np.int8), (ids[:1], ids[1:]), number=3))
+    sink.flush()
+    for _ in range(4):
+        to.may_flush.release()
+    assert sink.settle()
+    with caplog.at_level(logging.WARNING, "cqels_py"):
+        sink.close()
+    assert [*to.held] == [1, 2, 3]
+    assert not caplog.records
+
+
+class WatchedSpool(Spool):
+    """`asked` is called when it is asked for its size, `closing` when it is closed."""
+
+    asked: Callable[[], None] | None = None
+    closing: Callable[[], None] | None = None
+    closed = False
+
+    @property
+    def nbytes(self) -> int:
+        if (asked := self.asked) is not None:
+            self.asked = None
+            asked()
+        return super().nbytes
+
+    def add(self, content: bytes) -> None:
+        assert not self.closed
+        super().add(content)
+
+    def close(self) -> None:
+        if self.closing is not None:
+            self.closing()
+        self.closed = True
+        super().close()
+
+
+class Breaks(Away):
+    """Its first attempt fails for good, once it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_fail = threading.Event()
+
+    def flush(self) -> None:
+        self.may_fail.wait(30)
+        raise ValueError("it is broken")
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_nothing_waits_for_a_sink_that_has_ended_meanwhile(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backlog, "Spool", WatchedSpool)
+    engine, to = Engine(), Breaks() if fails else Away()
+    sink = sink_for(engine, engine.register(TEXT), to)
+    push(engine, 0)
+    assert isinstance(sink._spool, WatchedSpool)
+
+    def end() -> None:
+        if isinstance(to, Breaks):
+            to.may_fail.set()
+            sink._thread.join(30)
+        else:
+            sink.close()
+
+    sink._spool.asked = end
+    ids = engine.dictionary.encode([f"<{EX}x>", '"2"'])
+    batch = ResultBatch(("s", "o"), np.array([2]), np.ones(1, np.int8), (ids[:1], ids[1:]), number=2)
+    with pytest.raises(ValueError, match="broken") if fails else nullcontext():
+        sink.write(batch)
+    assert sink._spool.closed and not sink._spool.nbytes
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_no_other_thread_uses_what_waits_while_it_is_closed(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backlog, "Spool", WatchedSpool)
+    engine, to = Engine(), Breaks() if fails else Away()
+    sink = sink_for(engine, engine.register(TEXT), to)
+    free: list[bool] = []
+
+    def closing() -> None:
+        other = threading.Thread(target=lambda: free.append(sink._changed.acquire(blocking=False)))
+        other.start()
+        other.join(30)
+
+    assert isinstance(sink._spool, WatchedSpool)
+    sink._spool.closing = closing
+    push(engine, 0)
+    if isinstance(to, Breaks):
+        to.may_fail.set()
+        sink._thread.join(30)
+    else:
+        sink.close()
+    assert free == [False]
 
 
 class FailsLate(Away):
