@@ -78,8 +78,9 @@ class QueryPrograms:
         # None: the query has none.
         self._programs: dict[int, QueryProgram | None] = {}
         self._unsettled: dict[int, QueryProgram] = {}
-        # Of the current step.
+        # Of the current step: the programs that are done, and those that have failed, each with the number of its complete rows.
         self._ran: list[QueryProgram] = []
+        self._failed: list[tuple[QueryProgram, int]] = []
         self._handed: set[int] = set()
         self._by_calls = False
 
@@ -112,7 +113,7 @@ class QueryPrograms:
         raise NotImplementedError
 
     def _begin_step(self) -> None:
-        self._ran, self._by_calls = [], False
+        self._ran, self._failed, self._by_calls = [], [], False
         self._handed.clear()
 
     def _make_room(self, part: Part) -> None:
@@ -124,13 +125,18 @@ class QueryPrograms:
         address, parts, status = program.program.address, program.parts, self._status
         with self._dictionary.lock:
             row = driver.run(address, 0)
-        while row < program.rows and status[0] >= driver.ROOM_NEEDED:
-            if status[0] == driver.ROOM_NEEDED:
-                self._make_room(parts[row])
-            else:
-                parts[row].find_values()
-                self._know_terms()
-            row = driver.run(address, row)
+        try:
+            while row < program.rows and status[0] >= driver.ROOM_NEEDED:
+                if status[0] == driver.ROOM_NEEDED:
+                    self._make_room(parts[row])
+                else:
+                    parts[row].find_values()
+                    self._know_terms()
+                row = driver.run(address, row)
+        except MemoryError:
+            # Other queries go on, and read the sources that are done.
+            self._failed.append((program, row))
+            raise
         if row == program.rows:
             self._ran.append(program)
             self._unsettled[id(program)] = program
@@ -147,6 +153,8 @@ class QueryPrograms:
             self._by_calls = True
             for program in self._ran:
                 self._hand_over(program, len(program.parts), counted=True)
+            for program, rows in self._failed:
+                self._hand_over(program, rows, counted=False)
 
     def _hand_over(self, program: QueryProgram, rows: int, *, counted: bool) -> None:
         """Give the first sources of a program the changes that it has made. `counted`: it has counted these."""

@@ -5,16 +5,21 @@ from __future__ import annotations
 import gc
 import random
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import cqels_py as cqels
 from cqels_py.dataflow.program_parts import DeltaRecord
 from cqels_py.dataflow.step_memory import SharedBlocks
 from cqels_py.dataflow.step_program import Outcome
+from cqels_py.errors import RunError
 from cqels_py.event_time import clock
+from cqels_py.functions import table
+from cqels_py.functions.table import Function
 from tests.dataflow.test_step_program import (
     BEGIN,
     EX,
@@ -204,6 +209,43 @@ def test_more_expires_at_once_than_a_clock_keeps_room_for(
 
     assert len(in_both(run, in_mode, outcomes)) > 2_200
     assert Outcome.STOPPED in outcomes and outcomes[-1] is Outcome.COMPLETE
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_a_program_that_runs_out_of_memory_hands_over_the_rows_that_it_has_done(
+    size: int, unmeasured: None, in_mode: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def greedy(term: Any) -> Any:
+        if term.text == "too much":
+            raise MemoryError
+        return term
+
+    monkeypatch.setitem(table.FUNCTIONS, "UCASE", Function(greedy, 1, 1))
+    # The second has no program for all of a step: calls go on there, with the window that all read.
+    texts = over(A, "(UCASE(?x) AS ?y)"), over(A, "RSTREAM ?x"), over(A, "?x"), over(A, "(COUNT(*) AS ?n)")
+    values = [*(f"text {number}" for number in range(20)), "too much", *(f"text {number}" for number in range(20, 39))]
+
+    def run() -> list[Any]:
+        session = Session()
+        for text in texts:
+            session.register(text)
+        for first in range(0, len(values), size):
+            part = range(first, min(first + size, len(values)))
+            terms = [[f"<{EX}s>"] * len(part), [f"<{EX}a>"] * len(part), [f'"{values[at]}"' for at in part]]
+            rows = [[BEGIN + at for at in part], *terms]
+            with pytest.raises(RunError, match="has run out of memory") if 20 in part else nullcontext():
+                session.engine.push_batch(
+                    f"{EX}a", pa.table(dict(zip(("time", "subject", "predicate", "object"), rows, strict=True)))
+                )
+        session.engine.advance(BEGIN + 20 * SECOND)
+        return [session.found, [query.profile().operators[-1].rows_in for query in session.queries[1:]]]
+
+    found = []
+    for mode in ("calls", "program"):
+        in_mode(mode)
+        found.append(run())
+    assert found[0] == found[1]
+    assert sum(sign < 0 for number, *_, sign, _ in found[0][0] if number == 2) == len(values)
 
 
 def test_a_query_that_is_alone_again_sees_its_rows_expire(
