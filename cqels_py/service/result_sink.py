@@ -10,6 +10,7 @@ from cqels_py.batches.results import ResultBatch, last_rows, unnumbered
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine.backlog import BackloggedSink
 from cqels_py.engine.url_sinks import close_sink
+from cqels_py.service.query_sinks import OpenedSinks
 from cqels_py.service.result_lines import ResultLines
 from cqels_py.service.result_store import ResultStore
 from cqels_py.service.shared_lines import SharedLines
@@ -26,14 +27,18 @@ class ResultSink:
     otherwise gets nothing more until the query is registered anew or the server is started again; `failure` says why.
     """
 
-    def __init__(
-        self, store: ResultStore, lines: ResultLines, base: int, others: Sequence[Sink] = (), failure: str | None = None
-    ) -> None:
+    def __init__(self, store: ResultStore, lines: ResultLines, base: int, others: OpenedSinks) -> None:
         self._store = store
         self._lines = lines
         self._base = base
-        self._others = list(others)
-        self.failure = failure
+        self._others = list(others.sinks)
+        self._late = others.late
+        self._failure = others.failure
+
+    @property
+    def failure(self) -> str | None:
+        """Why sinks get nothing, or nothing yet."""
+        return next((each.failure for each in self._late if each.failure is not None), self._failure)
 
     def write(self, batch: ResultBatch) -> None:
         self._store_results(batch)
@@ -77,9 +82,10 @@ class ResultSink:
         store = self._store
         return self._lines.key == key and not self._others and not store.failing and store.next == number + self._base
 
-    def go_on(self, others: Sequence[Sink], failure: str | None) -> None:
+    def go_on(self, others: OpenedSinks) -> None:
         """After `close` these get the results that follow."""
-        self._others, self.failure = list(others), failure or self.failure
+        self._late, self._failure = others.late, others.failure or self._failure
+        self._others = list(others.sinks)
 
     def close(self) -> None:
         """Nothing more is written."""
@@ -101,8 +107,8 @@ class ResultSink:
                 call(sink)
             except Exception as error:
                 # Whatever its library raises.
-                self.failure = f"a sink has failed and gets nothing more: {error}"
-                _LOG.error("%s", self.failure)
+                self._failure = f"a sink has failed and gets nothing more: {error}"
+                _LOG.error("%s", self._failure)
                 self._others.remove(sink)
 
     def _store_results(self, batch: ResultBatch) -> None:

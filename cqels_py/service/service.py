@@ -37,7 +37,7 @@ from cqels_py.service.failures import Conflict, NotFound, TooLarge, TooMany
 from cqels_py.service.folder import Folder
 from cqels_py.service.limits import Limits
 from cqels_py.service.names import checked_name
-from cqels_py.service.query_sinks import QuerySinks, in_common
+from cqels_py.service.query_sinks import OpenedSinks, QuerySinks, in_common
 from cqels_py.service.result_lines import ResultLines
 from cqels_py.service.result_sink import ResultSink
 from cqels_py.service.result_store import ResultStore
@@ -363,7 +363,7 @@ class Service:
             with ExitStack() as undone:
                 others = self._sinks.opened(running.query, definition.sinks, undone)
                 undone.pop_all()
-            self._attach(running, others)
+            self._attach(running, OpenedSinks(others))
             self.engine.flush()
             self._folder.write(QUERIES, name, kept.plain())
         self.queries[name] = running
@@ -413,7 +413,7 @@ class Service:
                 running.query, running.failure = query, None
                 self._committed(kept, running.store.last)
                 kept.backfill, running.store.keep = backfill, self._kept_of(definition)
-                self._attach(running, others)
+                self._attach(running, OpenedSinks(others))
             self.engine.flush()
         finally:
             kept.next = None
@@ -458,7 +458,7 @@ class Service:
             continued = replace(continued, written=query.delivery.count)
         assert running.sink is not None
         query.delivery.leave()
-        running.sink.go_on(*self._sinks.opened_each(query, running.kept.definition.sinks, continued))
+        running.sink.go_on(self._sinks.opened_each(query, running.kept.definition.sinks, continued))
 
     def delete_query(self, name: str) -> None:
         """Remove a query, its state and its results."""
@@ -580,12 +580,12 @@ class Service:
             backfill=backfill,
         )
 
-    def _attach(self, running: ServedQuery, others: Sequence[Sink], failure: str | None = None) -> None:
-        """The query's results go to its store, and to other sinks. `failure`: why some of these are not there."""
+    def _attach(self, running: ServedQuery, others: OpenedSinks) -> None:
+        """The query's results go to its store, and to other sinks."""
         query = running.query
         assert query is not None
         lines = ResultLines(self.engine.dictionary, query.form, query.variables, query.template)
-        running.sink = sink = ResultSink(running.store, lines, running.kept.base, others, failure)
+        running.sink = sink = ResultSink(running.store, lines, running.kept.base, others)
         query.write_to(sink)
         sink.flush()
 
@@ -634,7 +634,7 @@ class Service:
             if running.query is None:
                 running.query = self._registered(running, kept.definition, kept.generation, static)
             query = running.query
-            self._attach(running, *self._sinks.opened_each(query, kept.definition.sinks, query.continued))
+            self._attach(running, self._sinks.opened_each(query, kept.definition.sinks, query.continued))
         except CqelsError as error:
             _LOG.error("the query %s does not run: %s", name, error)
             running.failure = error

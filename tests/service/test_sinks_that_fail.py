@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ class Place:
     needs: str = "s"
     numbers: list[int] = field(default_factory=list)
     writers: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
 
     def open(self, opening: SinkOpening) -> Place:
         if self.needs not in opening.variables:
@@ -45,7 +47,9 @@ class Place:
 
     def write(self, batch: ResultBatch) -> None:
         assert self.writers == 1
-        self.numbers += range(batch.number, batch.number + len(batch))
+        with self.changed:
+            self.numbers += range(batch.number, batch.number + len(batch))
+            self.changed.notify_all()
 
     def flush(self) -> None: ...
 
@@ -53,6 +57,10 @@ class Place:
 
     def close(self) -> None:
         self.writers -= 1
+
+
+class RetriedPlace(Place):
+    can_retry = True
 
 
 @pytest.fixture
@@ -177,6 +185,35 @@ def test_after_a_restart_a_query_whose_sink_is_away_says_so_and_keeps_its_result
     assert len(service.lacking()) == 1 and "nobody is there" in service.lacking()[0]
     assert served.query is not None and served.query.waiting == 0
     assert served.store.last == 2 and places[B].numbers[-1] == 2
+    service.close()
+
+
+def test_after_a_restart_results_wait_for_a_sink_that_can_be_tried_again(
+    tmp_path: Path, places: dict[str, Place]
+) -> None:
+    places[A] = RetriedPlace()
+    service = _service(tmp_path)
+    service.put_query("hot", QueryDefinition(HOT, sinks=(A,)))
+    _push(service, "a")
+    service.close()
+    assert places[A].numbers == [1] and not places[A].writers
+    places[A].away = True
+    service = _service(tmp_path)
+    served = service.queries["hot"]
+    _push(service, "b", "c")
+    assert "nobody is there" in service.query_figures(served)["failure"] and len(service.lacking()) == 1
+    assert served.state == "running" and served.store.last == 3
+    places[A].away = False
+    with places[A].changed:
+        assert places[A].changed.wait_for(lambda: places[A].numbers[-1] == 3, 60)
+    assert sorted(set(places[A].numbers)) == [1, 2, 3]
+    assert service.lacking() == [] and "failure" not in service.query_figures(served)
+    service.close()
+    assert not places[A].writers
+    # What its results are not fit for is no reason to wait.
+    places[A].needs = "other"
+    service = _service(tmp_path)
+    assert "no variable other" in service.query_figures(service.queries["hot"])["failure"]
     service.close()
 
 
