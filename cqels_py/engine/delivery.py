@@ -69,7 +69,9 @@ class Delivery:
         self.failures: dict[Subscriber, BaseException] = {}
         """Exceptions of subscribers that have not been raised yet; these subscribers get nothing until then."""
         self._batches: deque[ResultBatch] = deque()
-        # `_added` is written by the thread in a step alone, `_delivered` by the delivering thread alone.
+        # `_added` is written in steps; `_delivered` under `lock` for `_batches`, and under that of `_with` for results that are
+        # delivered there: never at the same time, as these are delivered before own ones, and none are added to them while there
+        # are `_batches`. While it is `_among` others, `Together.end` alone writes both, under its lock, for which a step waits.
         self._added = self._delivered = 0
         # The first subscriber, if it is a sink that gets results with those of equal queries as long as it is the only one.
         self._equal: EqualSink | None = None
@@ -131,8 +133,8 @@ class Delivery:
         self.leave()
         if not self._takes_equal:
             return 0
-        if self._added != self._delivered and (self._batches or self._with is not other):
-            # Those before them are elsewhere.
+        if self._batches or (self._added != self._delivered and self._with is not other):
+            # Those before them are elsewhere, or a thread that delivers them counts them.
             return 0
         self._with, number = other, self._added + 1
         self._added += results
@@ -154,7 +156,7 @@ class Delivery:
     @property
     def _has_all(self) -> bool:
         """Has its only sink, which can get results with those of equal queries, all of them?"""
-        return self._takes_equal and self._among is None and self._added == self._delivered
+        return self._takes_equal and self._among is None and self._added == self._delivered and not self._batches
 
     @property
     def _takes_equal(self) -> bool:
@@ -270,7 +272,7 @@ class Delivery:
         while batches and self.lock.acquire(blocking=wait):
             try:
                 self._pending.inputs_kept()
-                while batches:
+                while batches and not self._comes_later:
                     # It stays in `live_ids` until all subscribers have it.
                     batch = batches[0]
                     self._give(batch)
@@ -279,12 +281,20 @@ class Delivery:
                             other.take_part(batch, number)
                         except BaseException as error:
                             self.failures[other.take_part] = error
-                    batches.popleft()
+                    # Before it leaves `_batches`: until it has, nobody else counts results here.
                     self._delivered += len(batch.time)
+                    batches.popleft()
                 if self._sinks:
                     self._flush()
             finally:
                 self.lock.release()
+            if (before := self._with) is not None and self._comes_later:
+                before.hand_out(wait=True)
+
+    @property
+    def _comes_later(self) -> bool:
+        """Are there results that come before those in `_batches`, and are delivered with those of another query?"""
+        return (before := self._with) is not None and before is not self and len(before._batches) > 0
 
     def _give(self, batch: ResultBatch) -> None:
         subscribers, failures = self.subscribers, self.failures
