@@ -278,23 +278,25 @@ class Dictionary:
         self._pinned.append(np.array(ids, np.int64).reshape(-1))
 
     def hold(self, live: Callable[[], Iterable[Ids]]) -> None:
-        """From now on, `collect` also keeps the ids that `live` returns at that time."""
-        self._holders.append(live)
+        """From now on, `collect` also keeps the ids that `live` returns at that time. One under way in another thread ends first."""
+        with self.lock:
+            self._holders.append(live)
 
     def release_holder(self, live: Callable[[], Iterable[Ids]]) -> None:
         """`hold` no longer."""
-        self._holders.remove(live)
+        with self.lock:
+            self._holders.remove(live)
 
     @contextmanager
     def holding(self, live: Callable[[], Iterable[Ids]]) -> Iterator[None]:
         """While the context lasts, `collect` also keeps the ids that `live` returns: terms that were read but not
         passed on yet.
         """
-        self._holders.append(live)
+        self.hold(live)
         try:
             yield
         finally:
-            self._holders.remove(live)
+            self.release_holder(live)
 
     def collect(self, live: Iterable[Ids]) -> int:
         """Release all hashed terms that are in none of the arrays and not pinned; returns how many."""

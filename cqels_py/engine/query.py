@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from html import escape
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -228,9 +229,9 @@ class Query:
                     return
 
         if from_number is None:
-            self._add(each, self._waiting.results(), callback)
+            self._add(each, lambda _: self._waiting.results(), callback)
         else:
-            self._add(each, iter(self._kept_from(first)), each)
+            self._add(each, partial(self._from_number, first), each)
 
     def subscribe_batches(
         self,
@@ -255,13 +256,13 @@ class Query:
 
         if shape is None:
             # Two subscriptions of one function are different ones: each has a function of its own that calls it.
-            self._add(call, self._waiting.batches(), call)
+            self._add(call, lambda _: self._waiting.batches(), call)
             return
 
         def each(batch: ResultBatch) -> None:
             call(self._typed.table([batch], shape))
 
-        self._add(each, self._waiting.batches(), each)
+        self._add(each, lambda _: self._waiting.batches(), each)
 
     def show(self, *, most: int = 100) -> None:
         """In a notebook: a table that changes in place as results come, at most ten times a second.
@@ -307,8 +308,7 @@ class Query:
         for method in ("write", "flush", "commit"):
             check_callable(getattr(sink, method, None), f"{method} of a sink", "its arguments")
         # The first one takes those that wait, and each gets them.
-        again = iter(self.recent) if self.recent and not self.waiting else self._waiting.batches()
-        self._add(sink.write, again, sink.write, sink)
+        self._add(sink.write, lambda kept: self._waiting.batches() if self.waiting else iter(kept), sink.write, sink)
 
     def results(self) -> Iterator[Result]:
         """The results since the last call. UsageError if the query has subscribers, which get all results.
@@ -528,18 +528,15 @@ class Query:
         while self._opened:
             close_sink(self._opened.pop())
 
-    def _kept_from(self, first: int) -> list[ResultBatch]:
+    def _from_number(self, first: int, kept: Sequence[ResultBatch]) -> Iterator[ResultBatch]:
         """The results from this number on, which are there no longer for one that takes those that wait."""
-        waiting = [*self._waiting.batches()]
-        kept = self.recent or waiting
         earliest = kept[0].number if kept else self.delivery.count + 1
         if first < earliest:
-            for batch in waiting:
-                self._waiting.add(batch)
             raise UsageError(
                 f"from_number={first}: results before number {earliest} are no longer kept; subscribe with from_number={earliest}"
             )
-        return kept
+        yield from kept
+        self._waiting.take(lambda _: None)
 
     def _check_taken(self) -> None:
         """UsageError if there is nothing to take, because subscribers get all."""
@@ -581,16 +578,19 @@ class Query:
     def _add(
         self,
         subscriber: Subscriber,
-        waiting: Iterator[Kind],
+        waiting: Callable[[Sequence[ResultBatch]], Iterator[Kind]],
         callback: Callable[[Kind], object],
         sink: Sink | None = None,
     ) -> None:
-        """Subscribe, beginning with the results that wait, and those that the callback itself causes."""
+        """Subscribe, beginning with the results that wait, and those that the callback itself causes.
+
+        `waiting` gives them, of the results that are kept, whose terms are not released meanwhile, whatever other threads push.
+        """
         delivery, closed = self.delivery, self.delivery.closed
         try:
-            with self._host._pending.here(), delivery.lock:
+            with self._host._pending.here(), delivery.lock, self._holding() as kept:
                 some = False
-                for each in waiting:
+                for each in waiting(kept):
                     some = True
                     callback(each)
                     if delivery.closed is not closed:
@@ -601,3 +601,15 @@ class Query:
                 delivery.add_subscriber(subscriber, sink)
         finally:
             self._host._subscribed(delivery)
+
+    @contextmanager
+    def _holding(self) -> Iterator[Sequence[ResultBatch]]:
+        """The results that a restart has made again, or those that wait; inside, they are in use. The delivery's lock is held."""
+        held: list[ResultBatch] = []
+        with self._host.dictionary.holding(lambda: chain.from_iterable(each.columns for each in held)):
+            recent = self.recent
+            held += recent or self._waiting.kept()
+            if self.recent is not recent:
+                # Input of another thread has come before they were held.
+                held[:] = self._waiting.kept()
+            yield held

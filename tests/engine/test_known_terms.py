@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from rdflib import URIRef
 
 import cqels_py as cqels
+from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine import result as results
 from cqels_py.engine.result import KnownTerms
@@ -68,3 +72,41 @@ def test_results_keep_their_terms_when_the_dictionary_releases_them(monkeypatch:
         (f"{EX}k{at % 200}", f"text {at}") for at in range(500)
     ]
     assert all(each.bindings.keys() == {"k", "x"} for each in found)
+
+
+@pytest.mark.parametrize("way", ["batches", "from a number", "sink"])
+def test_results_that_waited_keep_their_terms_while_they_are_given(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other threads push, and the dictionary releases terms, while a new subscriber gets the results that waited."""
+    monkeypatch.setattr(local, "_COLLECT_FROM", 20)
+    engine = cqels.Engine()
+    query = engine.register(f"PREFIX : <{EX}> SELECT ?x WHERE {{ STREAM :a [RANGE 2us] {{ ?k :p ?x }} }}")
+
+    def push(numbers: range) -> None:
+        for at in numbers:
+            engine.push(f"{EX}a", [(f"<{EX}k>", f"<{EX}p>", f'"text {at}"')], time=BEGIN + at)
+
+    push(range(3))
+    found: list[str | None] = []
+
+    def push_beside() -> None:
+        if len(found) < 3:
+            other = threading.Thread(target=push, args=(range(len(found) * 200 + 3, len(found) * 200 + 203),))
+            other.start()
+            other.join()
+
+    def give(batch: ResultBatch) -> None:
+        push_beside()
+        found.extend(engine.dictionary.decode(batch.columns[0]))
+
+    def give_one(result: cqels.Result) -> None:
+        push_beside()
+        found.append(f'"{result.bindings["x"]}"')
+
+    if way == "sink":
+        query.write_to(SimpleNamespace(write=give, flush=lambda: None, commit=lambda: None))
+    elif way == "batches":
+        query.subscribe_batches(give, ids=True)
+    else:
+        query.subscribe(give_one, from_number=1)
+    assert found == [f'"text {at}"' for at in range(603)]
+    assert query.waiting == 0
