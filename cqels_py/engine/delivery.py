@@ -272,7 +272,7 @@ class Delivery:
         while batches and self.lock.acquire(blocking=wait):
             try:
                 self._pending.inputs_kept()
-                while batches and not self._comes_later:
+                while batches and (self._with is None or not self._comes_later):
                     # It stays in `live_ids` until all subscribers have it.
                     batch = batches[0]
                     self._give(batch)
