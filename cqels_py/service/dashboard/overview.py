@@ -28,6 +28,16 @@ def source_state(read: dict[str, Any] | None) -> str:
     return "fails" if read["failure"] else "paused" if read["paused"] else "is read"
 
 
+def query_state(found: dict[str, Any]) -> str:
+    """How a query is. One that goes on may have a sink that does not.
+
+    >>> query_state({"state": "running", "failure": "away"}), query_state({"state": "failed", "failure": "too large"})
+    ('running, a sink fails', 'failed')
+    """
+    state: str = found["state"]
+    return f"{state}, a sink fails" if "failure" in found and state != "failed" else state
+
+
 class Overview:
     """The tables of the page."""
 
@@ -53,7 +63,7 @@ class Overview:
             rows.append(
                 {
                     "name": each.name,
-                    "state": found["state"],
+                    "state": query_state(found),
                     "results": f"{found['results']:,}",
                     "rate": f"{self._rates.of(f'query {each.name}', found['results'], now):,.0f}/s",
                     "memory": size_text(found.get("state_bytes", 0)),
