@@ -178,7 +178,7 @@ class ScanPart:
         self.window.reserve(np.full(triples, time))
 
     def find_values(self) -> None:
-        raise AssertionError("only operators with expressions or aggregates ask for values")
+        raise AssertionError("the entry of this row asks for no values")
 
     def hand_over(self, routed: RoutedBatch) -> None:
         made = self.output.deltas()
@@ -266,7 +266,7 @@ class MatchPart:
         self._scan.state.make_room()
 
     def find_values(self) -> None:
-        raise AssertionError("only operators with expressions or aggregates ask for values")
+        raise AssertionError("the entry of this row asks for no values")
 
     def settle(self) -> None:
         """Count the rows that have been taken in."""
@@ -366,7 +366,7 @@ class StatePart:
         raise AssertionError("there is room for as many rows as a delta has")
 
     def find_values(self) -> None:
-        raise AssertionError("only operators with expressions or aggregates ask for values")
+        raise AssertionError("the entry of this row asks for no values")
 
     def hand_over(self, routed: RoutedBatch) -> None:
         self.scan.take_made(routed, self.output.deltas())
@@ -385,7 +385,7 @@ class OperatorPart:
         raise AssertionError("an operator without a state needs no room")
 
     def find_values(self) -> None:
-        raise AssertionError("only operators with expressions or aggregates ask for values")
+        raise AssertionError("the entry of this row asks for no values")
 
     def hand_over(self, routed: RoutedBatch) -> None:
         self._node.take_made(routed.step.ticks, self._output.deltas())
@@ -534,7 +534,7 @@ class JoinPart:
             state.ensure_leaves(needed_leaves(state, [each.sign for each in self._given]))
 
     def find_values(self) -> None:
-        raise AssertionError("only operators with expressions or aggregates ask for values")
+        raise AssertionError("the entry of this row asks for no values")
 
     def hand_over(self, routed: RoutedBatch) -> None:
         self._node.take_made(routed.step.ticks, self._output.deltas())

@@ -1,7 +1,8 @@
 """Deltas between the entries of a program, and the entry that makes results of them.
 
 A delta's record has room for as many rows as TICK has places. COUNT (1): how many there are. Their columns stand one after the
-other in DELTA_COLUMNS, without gaps. An entry with another status than DONE leaves no delta.
+other in DELTA_COLUMNS, without gaps. After another status than DONE, COUNT may be that of an earlier step: then only
+the entry's own part (dataflow/program_parts.py) reads the delta, and only if the entry has begun.
 """
 
 from __future__ import annotations

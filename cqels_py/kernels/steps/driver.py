@@ -2,7 +2,8 @@
 
 An entry is a kernel that takes its record's address (primitives/state_record.py) and returns a status. Each does one part of the
 step of a single element: it reads the rows that the entries before it have written, updates a state, and writes its own results.
-With another status than DONE nothing that it owns has changed: the driver stops there, and Python goes on with the step.
+With another status than DONE the driver stops there, and Python goes on with the step: nothing that the entry owns has changed, or
+it has begun, and its record tells how far it is (joins, aggregates, MATCH, counted joins, PARTITION BY, rules).
 """
 
 from __future__ import annotations
