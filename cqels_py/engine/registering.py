@@ -110,7 +110,7 @@ def give_up(engine: Engine, query: Query, streams: int) -> None:
     assert query._dataflow is not None
     query._dataflow.detach()
     engine._registry.forget_streams_after(streams)
-    engine._inputs.given_up()
+    engine._inputs.given_up(query)
 
 
 def _numbered(engine: Engine, plan: Plan) -> list[int]:

@@ -243,6 +243,27 @@ def test_a_query_that_is_given_up_leaves_nothing(monkeypatch: pytest.MonkeyPatch
     engine.close()
 
 
+def test_another_registration_that_fails_meanwhile_gives_up_none_but_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    engine = Engine(checkpoint=tmp_path, durable="off")
+
+    def refused() -> None:
+        with pytest.raises(UsageError, match="cannot read their own results"):
+            engine.register(
+                f"{PREFIX}REGISTER STREAM <{A}> AS CONSTRUCT {{ ?s :p ?o }} {{ STREAM <{A}> [RANGE 3us] {{ ?s :p ?o }} }}"
+            )
+
+    past = [(A, BASE + at, "x") for at in range(20)]
+    Between(monkeypatch, [refused])
+    later = numbered(register(engine, QUERIES[0], name="later", backfill=past_of((A,), past)))
+    engine.close()
+    engine = Engine(checkpoint=tmp_path, durable="off")
+    (query,) = engine.queries
+    assert numbered(query) == later
+    engine.close()
+
+
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joining, "MOST_OF_MEANWHILE", 20)
     engine = Engine()

@@ -129,7 +129,7 @@ class Inputs:
             'backfill="log" needs an engine with a log: make it with checkpoint=, a folder, or name sources'
         )
 
-    def given_up(self) -> None:
+    def given_up(self, query: Query) -> None:
         """A query is not registered after all."""
 
     def unregistered(self, query: Query) -> None:

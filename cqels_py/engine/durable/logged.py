@@ -370,11 +370,12 @@ class LoggedInputs(Inputs):
                 elif record.kind in (Kind.ELEMENTS, Kind.READ):
                     yield unpack_elements(content, self._engine.dictionary)
 
-    def given_up(self) -> None:
-        if self._joining is not None:
+    def given_up(self, query: Query) -> None:
+        # Others are registered, or not, while one is joining.
+        if query is self._joining:
             if self._engine._steps.ended is None:
                 self._append(Kind.GIVEN_UP, b"")
-            del self._state.steps_before[self._joining]
+            del self._state.steps_before[query]
             self._joining = None
 
     def _check_services(self, registration: Registration) -> None:
