@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from cqels_py.checkpoints.arrow_store import ArrowStore
 from cqels_py.checkpoints.durable_files import StorageError
@@ -96,7 +96,7 @@ def location_of(state: str | Path) -> Location:
         if not urlsplit(text).netloc and scheme not in _RENAMED:
             raise UsageError(f"the state {text} names no bucket or container, as {scheme}://bucket/state does")
         return Location(text)
-    path = Path(text if scheme is None else unquote(urlsplit(text).path)).absolute()
+    path = Path(text if scheme is None else unquote(_parsed(text).path)).absolute()
     if path.exists() and not path.is_dir():
         raise UsageError(f"the state is a folder, which {path} is not")
     return Location(str(path))
@@ -104,13 +104,18 @@ def location_of(state: str | Path) -> Location:
 
 def _split(uri: str) -> tuple[str, str]:
     """The URI without its path, and the path in its file system."""
-    parts = urlsplit(uri)
-    base = parts._replace(path="", fragment="").geturl()
+    parts = _parsed(uri)
+    base = parts._replace(path="").geturl()
     path = unquote(parts.path).strip("/")
     if parts.scheme.lower() in _RENAMED:
         return base, f"/{path}"
     container = parts.netloc.rpartition("@")[0] if parts.scheme.lower().startswith("abfs") else parts.netloc
-    return base, f"{container}/{path}"
+    return base, f"{container}/{path}".rstrip("/")
+
+
+def _parsed(uri: str) -> SplitResult:
+    """A number sign belongs to the name of a folder, as for Hadoop."""
+    return urlsplit(uri, allow_fragments=False)
 
 
 @cache

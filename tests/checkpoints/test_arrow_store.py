@@ -65,6 +65,21 @@ def test_objects(proxy: LossyProxy) -> None:
         objects.get("c")
 
 
+@pytest.mark.parametrize("folder", ["run#1", "run#1/", ""])
+def test_each_part_has_objects_of_its_own_whatever_the_folder_is_called(proxy: LossyProxy, folder: str) -> None:
+    state = location_of(address(proxy, folder))
+    objects = state.open()
+    objects.put("q", b"query")
+    for part in ("0", "1"):
+        state.below(part).open().put("a", part.encode())
+    for part in ("0", "1"):
+        assert state.below(part).open().get("a") == part.encode()
+    assert (objects.names(), objects.get("q")) == (["q"], b"query")
+    objects.delete("q")
+    if folder:
+        assert location_of(address(proxy, "run")).below("0").open().names() == []
+
+
 def test_an_upload_that_fails_in_the_middle_leaves_no_object(proxy: LossyProxy) -> None:
     """It has several parts, and the second one is refused."""
     objects = location_of(address(proxy, "uploads")).open()
@@ -163,6 +178,7 @@ def test_files_that_others_see_while_they_are_written_are_renamed(tmp_path: Path
 
 def test_a_file_uri_is_a_folder(tmp_path: Path) -> None:
     assert location_of(f"file://{tmp_path}/a%20b") == Location(f"{tmp_path}/a b")
+    assert location_of(f"file://{tmp_path}/a#1") == Location(f"{tmp_path}/a#1")
 
 
 @pytest.mark.parametrize(
