@@ -16,9 +16,11 @@ from cqels_py.service.failures import Forbidden
 _TOKEN = re.compile(
     r'''"""(?:[^\\]|\\.)*?(?:"""|\Z) | \'\'\'(?:[^\\]|\\.)*?(?:\'\'\'|\Z) | "(?:[^"\\\n\r]|\\.)*"? | '(?:[^'\\\n\r]|\\.)*'?
     | (?P<iri><[^<>"{}|^`\\\x00-\x20]*>) | \#[^\n\r]*
-    | (?P<variable>[?$]\w+) | (?P<name>[\w.-]*:[\w.:%\\-]*) | (?P<word>\w+)''',
+    | (?P<variable>[?$]\w+) | (?P<name>[\w.-]*+:[\w.:%\\-]*+) | (?P<words>[\w.-]+)''',
     re.VERBOSE | re.DOTALL,
 )
+# Words with no space between them are one match, so that the search for the colon of a name does not begin again at each character.
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(slots=True)
@@ -64,7 +66,9 @@ def dataset_of(text: str, base: str) -> AskedDataset:
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     for match in _TOKEN.finditer(text):
-        if match.lastgroup is not None:
+        if match.lastgroup == "words":
+            yield from (("word", word) for word in _WORD.findall(match[0]))
+        elif match.lastgroup is not None:
             yield match.lastgroup, match[0]
 
 

@@ -15,7 +15,7 @@ from rdflib import Graph, URIRef
 from rdflib.plugins.stores.sparqlstore import SPARQLStore
 
 from cqels_py.errors import UsageError
-from cqels_py.service.datasets import dataset_of
+from cqels_py.service.datasets import _TOKEN, dataset_of
 from cqels_py.service.failures import Forbidden
 from cqels_py.service.limits import MIB, Limits
 from tests.service.support import EX, QUERY, declare, reading, send, served
@@ -173,6 +173,21 @@ def test_tokens_of_a_query() -> None:
         dataset_of("SELECT * { ?s ?p 'a' . service silent <x> {} }", "")
     with pytest.raises(UsageError):
         dataset_of("PREFIX x: <urn:> SELECT * FROM NAMED x:y {}", "")
+
+
+@pytest.mark.parametrize("text", ["-" * 20, ".a" * 10, "1." * 10, "x-" * 10])
+def test_no_part_of_a_query_is_looked_at_again_and_again(text: str) -> None:
+    """A match begins once in a run of characters that could be those of a name: the time is linear in their number."""
+    assert [match[0] for match in _TOKEN.finditer(text)] == [text]
+    dataset = dataset_of(f"SELECT * {{ {text} }}", "http://h/")
+    assert (dataset.iris, dataset.any_graph) == (set(), False)
+
+
+def test_words_behind_numbers_are_words() -> None:
+    with pytest.raises(Forbidden):
+        dataset_of("SELECT * { ?s ?p 1.SERVICE <x> {} }", "")
+    with pytest.raises(Forbidden):
+        dataset_of("SELECT * { ?s ?p -1-service <x> {} }", "")
 
 
 def test_named_graphs_of_static_data_have_their_names(tmp_path: Path) -> None:
