@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
+from cqels_py.cli.printable import printable_lines
 from cqels_py.errors import CqelsError, MissingExtra, QueryError, UsageError
 from cqels_py.interrupts import Signalled
 
@@ -95,7 +96,8 @@ def say(message: str, error: CqelsError | None = None, **figures: object) -> Non
 
     `error`: that which the message is about. `figures`: the numbers in the message, by name; they are members of a JSON line.
     """
-    print(message if not _as_json else _json_line(message, error, figures), file=sys.stderr, flush=True)
+    line = _json_line(message, error, figures) if _as_json else printable_lines(message)
+    print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -154,10 +154,11 @@ def list_command(*, streams: bool, format_: str | None, server: str, token_file:
 def show_command(*, name: str, plan: bool, format_: str | None, server: str, token_file: Path | None) -> None:
     """Show a query of a running service and its figures."""
     from cqels_py.cli import remote_output
+    from cqels_py.cli.printable import printable_lines
 
     with _speaking(server, token_file) as client:
         if plan:
-            click.echo(client.plan(name))
+            click.echo(printable_lines(client.plan(name)))
         else:
             remote_output.print_figures(client.show(name), format_)
 

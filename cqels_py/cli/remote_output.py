@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cqels_py.cli.failures import say
+from cqels_py.cli.printable import printable, printable_lines
 from cqels_py.client import Client
 from cqels_py.errors import UsageError
 from cqels_py.service.failures import NotFound
@@ -31,13 +32,15 @@ def print_list(found: Sequence[dict[str, Any]], columns: Sequence[str], format_:
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table()
     for column in columns:
         numeric = any(isinstance(each.get(column), int) for each in found)
         table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
     for each in found:
-        table.add_row(*(_text(each.get(column)) for column in columns))
+        # A cell that is a plain string would be read as markup.
+        table.add_row(*(Text(_text(each.get(column))) for column in columns))
     Console().print(table)
 
 
@@ -50,7 +53,7 @@ def print_figures(found: dict[str, Any], format_: str | None) -> None:
         if name != "text" and value not in (None, []):
             shown = _time(value) if name == "created" else _text(value)
             print(f"{name.replace('_', ' '):<12} {shown}")
-    print(f"\n{found['text'].strip()}")
+    print(f"\n{printable_lines(found['text'].strip())}")
 
 
 def send(
@@ -97,4 +100,4 @@ def _text(value: object) -> str:
         return {True: "yes", False: "no", None: ""}[value]
     if isinstance(value, list):
         return ", ".join(map(_text, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))

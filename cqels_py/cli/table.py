@@ -16,6 +16,7 @@ from rich.text import Text
 
 from cqels_py.batches.elements import Ids
 from cqels_py.batches.results import ResultBatch
+from cqels_py.cli.printable import printable
 
 LINES_AROUND = 8
 """Lines of the screen that are no rows: title, heading, borders, the count of omitted rows, progress, the cursor's."""
@@ -115,7 +116,7 @@ class LiveTable:
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
             self._live.start()
-        below = Text(line, style="dim", no_wrap=True, overflow="ellipsis")
+        below = Text(printable(line), style="dim", no_wrap=True, overflow="ellipsis")
         self._live.update(Group(*self._title(), self._table(), below), refresh=True)
 
     def close(self, line: str) -> None:
@@ -129,7 +130,7 @@ class LiveTable:
 
     def _title(self) -> list[Text]:
         title = self._heading.title
-        return [Text(title, style="bold", no_wrap=True, overflow="ellipsis")] if title else []
+        return [Text(printable(title), style="bold", no_wrap=True, overflow="ellipsis")] if title else []
 
     def _table(self) -> Table:
         room = self._room()
@@ -139,7 +140,8 @@ class LiveTable:
             numeric = bool(texts) and all(_is_number(row[number]) for row in texts)
             table.add_column(variable, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis")
         for row in texts[:room]:
-            table.add_row(*row)
+            # A cell that is a plain string would be read as markup.
+            table.add_row(*map(Text, row))
         more = len(self._rows) - min(len(texts), room)
         if more > 0:
             table.caption, table.caption_justify = f"… {more:,} more", "left"
@@ -189,7 +191,11 @@ _ESCAPES = {"\\n": " ", "\\r": " ", "\\t": " ", '\\"': '"', "\\\\": "\\"}
 
 
 def readable(term: str) -> str:
-    """A term in N-Triples syntax in a readable form: no datatypes, short IRIs, two fraction digits."""
+    """A term in N-Triples syntax in a readable form: no datatypes, short IRIs, two fraction digits, no control characters."""
+    return printable(_readable(term))
+
+
+def _readable(term: str) -> str:
     if term.startswith("<"):
         return _short_iri(term[1:-1])
     literal = _LITERAL.fullmatch(term)

@@ -15,7 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cqels_py.cli import remote, tail
+from cqels_py.cli import remote, remote_output, tail
+from cqels_py.cli.failures import say
 from cqels_py.cli.tail import ChangingRows, LastRows
 from cqels_py.client import Client
 from cqels_py.client.connection import SERVER
@@ -197,3 +198,17 @@ def test_help_does_not_import_the_client() -> None:
     assert "'click'" in found
     assert not {"'httpx'", "'rich'", "'numpy'", "'cqels_py.client'"} & set(found.replace("]", ",").split(", "))
     assert remote.SERVER == SERVER
+
+
+def test_lists_and_figures_have_no_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+    query = {"name": "hot", "text": "SELECT ?s # \x1b[2J\n{}", "failure": "\x9b2J", "streams": ["urn:[/x]"]}
+    remote_output.print_list([query], ("name", "streams", "failure"), "table")
+    remote_output.print_figures(query, "table")
+    shown = capsys.readouterr().out
+    assert "urn:[/x]" in shown and r"# \u001b[2J" in shown and r"\u009b2J" in shown
+    assert not {"\x1b", "\x9b"} & set(shown)
+
+
+def test_messages_have_no_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+    say("error: line 1: \x1b]0;x\x07\n\tsecond")
+    assert capsys.readouterr().err == "error: line 1: \\u001b]0;x\\u0007\n\tsecond\n"

@@ -65,6 +65,8 @@ def test_only_the_last_of_many_changes_counts() -> None:
         (f'"NaN"^^<{XSD}double>', "NaN"),
         ("_:b12", "_:b12"),
         ("", ""),
+        ('"\x1b]0;title\x07 \x9b2J \x7f"', r"\u001b]0;title\u0007 \u009b2J \u007f"),
+        ("<http://a/\x1b[2J>", r"http://a/\u001b[2J"),
     ],
 )
 def test_terms_are_readable(term: str, text: str) -> None:
@@ -79,6 +81,14 @@ def rendered(table: AnswerTable, console: Console) -> str:
     table.close("the end")
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+@pytest.mark.parametrize("text", ["[bold]x[/bold]", "[/no]", ":smile:", "[link=file:///x]y[/link]"])
+def test_literals_are_no_markup(text: str) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    table = AnswerTable(Heading("", ("a", "b")), lambda ids: [f'"{text}"' for _ in ids], console)
+    table.write(changes((1, 1, 1)))
+    assert rendered(table, console).count(f"│ {text} ") == 2
 
 
 def test_off_a_terminal_the_answer_is_written_once_at_the_end() -> None:
