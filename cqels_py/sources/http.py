@@ -58,7 +58,7 @@ class HttpConnector:
 class WebConnector:
     """An address that sends messages, which `reader` puts into a queue."""
 
-    reader: Callable[[Endpoint, MessageQueue], Client]
+    reader: Callable[[Endpoint, MessageQueue, Reach | None], Client]
     endpoint: Endpoint
     format: MessageFormat
     idle: float
@@ -67,7 +67,8 @@ class WebConnector:
         """Begin to read, in a thread of its own."""
         decoder = MessageDecoder(opening, self.endpoint.shown, self.format)
         queue = MessageQueue()
-        return LiveSource(self.reader(self.endpoint, queue), queue, decoder.elements, self.idle, opening.pause)
+        reader = self.reader(self.endpoint, queue, opening.reach)
+        return LiveSource(reader, queue, decoder.elements, self.idle, opening.pause)
 
 
 class HttpSource:

@@ -8,13 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cqels_py.dictionary import Dictionary
+from cqels_py.errors import RunError
 from cqels_py.service.allowed import Allowed
 from cqels_py.service.failures import Forbidden
+from cqels_py.sources.protocol import Opening
 from cqels_py.sources.sparql_protocol import select
+from cqels_py.sources.urls import source_of
 from tests.service.support import READINGS, declare, register, results, served
+from tests.support.servers import wait_until
 
 ANSWER = b'{"head":{"vars":["x"]},"results":{"bindings":[{"x":{"type":"uri","value":"urn:secret"}}]}}'
 
@@ -130,3 +136,65 @@ def test_a_name_that_leads_into_a_private_network_is_asked_nothing(monkeypatch: 
             select(f"{url}/a", "SELECT * {}", timeout=10, reach=Allowed(urls=(url,)))
         assert not asked
         assert select(f"{url}/a", "SELECT * {}", timeout=10, reach=Allowed(urls=(url,), private=True))
+
+
+@contextmanager
+def websocket(leads_to: str | None = None) -> Iterator[tuple[str, list[str]]]:
+    """A server, or one that leads elsewhere, and the paths that it was asked for."""
+    serve = pytest.importorskip("websockets.sync.server").serve
+    asked: list[str] = []
+
+    def answer(connection: Any, request: Any) -> Any:
+        asked.append(request.path)
+        if leads_to is None:
+            return None
+        response = connection.respond(302, "")
+        response.headers["Location"] = leads_to
+        return response
+
+    with serve(lambda connection: connection.recv(), "127.0.0.1", 0, process_request=answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"ws://127.0.0.1:{server.socket.getsockname()[1]}", asked
+        server.shutdown()
+
+
+def failure_of(url: str, allowed: Allowed) -> str:
+    """With which a source ends."""
+    source = source_of(url).open(Opening(stream=READINGS, number=0, dictionary=Dictionary(), reach=allowed))
+    failures: list[str] = []
+
+    def has_failed() -> bool:
+        try:
+            source.poll()
+        except RunError as error:
+            failures.append(error.message)
+        return bool(failures)
+
+    try:
+        wait_until(has_failed, "the source to fail")
+    finally:
+        source.close()
+    return failures[0]
+
+
+def test_a_websocket_does_not_follow_redirects() -> None:
+    with websocket() as (inner, asked), websocket(f"{inner}/secret") as (leading, _):
+        assert "redirect" in failure_of(f"{leading}/a", Allowed(urls=(leading,)))
+        assert not asked
+
+
+def test_a_websocket_whose_name_leads_into_a_private_network_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+
+    with websocket() as (inner, asked):
+        port = inner.rpartition(":")[2]
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", int(port)))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        url = f"ws://data.example:{port}"
+        assert "--allow-private" in failure_of(f"{url}/a", Allowed(urls=(url,)))
+        assert not asked
+        source = source_of(f"{url}/a").open(
+            Opening(stream=READINGS, number=0, dictionary=Dictionary(), reach=Allowed(urls=(url,), private=True))
+        )
+        wait_until(lambda: asked == ["/a"], "the server to be asked")
+        source.close()
