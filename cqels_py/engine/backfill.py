@@ -194,10 +194,15 @@ class Backfill:
 
     def give_up(self) -> None:
         """Close the sources; the engine is as if nothing had been."""
-        self._opened.close()
-        if self._engine._steps.ended is None:
-            self._engine._flush()
-        self._beside.give_up()
+        try:
+            self._opened.close()
+        finally:
+            try:
+                # It raises errors of elements that other threads have pushed.
+                if self._engine._steps.ended is None:
+                    self._engine._flush()
+            finally:
+                self._beside.give_up()
 
     def _check(self) -> None:
         registry, query = self._engine._registry, self._beside.query

@@ -14,7 +14,7 @@ import pytest
 from cqels_py.engine import backfill, clocks
 from cqels_py.engine.engine import Engine
 from cqels_py.engine.query import Query
-from cqels_py.errors import RunError, UsageError
+from cqels_py.errors import DataError, RunError, UsageError
 from cqels_py.runners import joining
 from tests.engine.test_backfill import BASE, PREFIX, QUERIES, A, B, Element, drawn, push, register, rows
 from tests.engine.test_clocks_of_queries import NoThread, SetClock
@@ -261,6 +261,29 @@ def test_another_registration_that_fails_meanwhile_gives_up_none_but_its_own(
     engine = Engine(checkpoint=tmp_path, durable="off")
     (query,) = engine.queries
     assert numbered(query) == later
+    engine.close()
+
+
+def test_an_error_of_another_element_does_not_keep_a_query_from_being_given_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Elements that wait for others of their batch are processed then."""
+    engine = Engine(checkpoint=tmp_path, batch=10)
+    register(engine, QUERIES[0], name="there")
+
+    def fails() -> None:
+        engine.push(A, [("<http://ex.org/x>", "<http://ex.org/p>", "no term")], time=BASE + 1)
+        raise RuntimeError("the registration ends")
+
+    past = [(A, BASE + at, "x") for at in range(20)]
+    Between(monkeypatch, [fails])
+    with pytest.raises(DataError, match="no term") as raised:
+        register(engine, QUERIES[0], name="later", backfill=past_of((A,), past))
+    assert isinstance(raised.value.__context__, RuntimeError)
+    # The next one begins anew.
+    Between(monkeypatch, [])
+    later = register(engine, QUERIES[0], name="later", backfill=past_of((A,), past))
+    assert rows(later)
     engine.close()
 
 
