@@ -13,6 +13,9 @@ from cqels_py.errors import DataError, Place
 from cqels_py.service.failures import ServiceError, TooLarge, UnknownMediaType
 from cqels_py.service.limits import MIB, Limits
 
+_MEMBERS = 10_000
+"""Of a compressed body: each takes time to begin, however short it is."""
+
 
 async def body_of(headers: Mapping[str, str], receive: Receive, limits: Limits) -> bytes:
     """The body, decompressed. TooLarge; UnknownMediaType for an encoding that is not known; DataError for a damaged one."""
@@ -22,7 +25,7 @@ async def body_of(headers: Mapping[str, str], receive: Receive, limits: Limits) 
     length = headers.get("content-length", "0")
     if length.isdigit() and len(length) < 20 and int(length) > limits.body:
         raise _too_large(limits)
-    decompressor = None if coding == "identity" else zlib.decompressobj(zlib.MAX_WBITS | 32)
+    unpacking = None if coding == "identity" else _Unpacking()
     parts: list[bytes] = []
     sent = size = 0
     more = True
@@ -35,19 +38,54 @@ async def body_of(headers: Mapping[str, str], receive: Receive, limits: Limits) 
             sent += len(chunk)
             if sent > limits.body:
                 raise _too_large(limits)
-            if decompressor is not None and chunk:
-                chunk = decompressor.decompress(chunk, limits.decompressed - size + 1)
+            if unpacking is not None and chunk:
+                chunk = unpacking.unpacked(chunk, limits.decompressed - size + 1)
             size += len(chunk)
-            if decompressor is not None and size > limits.decompressed:
+            if unpacking is not None and size > limits.decompressed:
                 raise TooLarge(
                     f"a body has at most {limits.decompressed // MIB} MiB after decompression (--max-decompressed)"
                 )
             parts.append(chunk)
     except zlib.error as error:
         raise DataError(f"the body is not {coding}: {error}") from None
-    if decompressor is not None and sent and not decompressor.eof:
+    if unpacking is not None and sent and not unpacking.at_end:
         raise DataError(f"the body ends in the middle of its {coding} data")
     return b"".join(parts)
+
+
+class _Unpacking:
+    """Decompresses a body, which may have several members, one after another, as files of gzip may."""
+
+    def __init__(self) -> None:
+        self._member = self._begun()
+        self._members = 1
+
+    @staticmethod
+    def _begun() -> Any:
+        return zlib.decompressobj(zlib.MAX_WBITS | 32)
+
+    @property
+    def at_end(self) -> bool:
+        """Is the last member complete?"""
+        return bool(self._member.eof)
+
+    def unpacked(self, chunk: bytes, most: int) -> bytes:
+        """The bytes that follow, at most so many: with these the body is too large. TooLarge for too many members."""
+        found: list[bytes] = []
+        while chunk and most > 0:
+            if self._member.eof:
+                chunk = chunk.lstrip(b"\0")
+                if not chunk:
+                    # Files are padded with zeros.
+                    break
+                self._members += 1
+                if self._members > _MEMBERS:
+                    raise TooLarge(f"a compressed body has at most {_MEMBERS:,} members: compress it as one")
+                self._member = self._begun()
+            found.append(self._member.decompress(chunk, most))
+            most -= len(found[-1])
+            chunk = self._member.unused_data
+        return b"".join(found)
 
 
 def media_type(headers: Mapping[str, str]) -> str:

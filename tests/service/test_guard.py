@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from starlette.types import Message
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from cqels_py.errors import UsageError
 from cqels_py.service.allowed import Allowed
-from cqels_py.service.failures import Forbidden
+from cqels_py.service.bodies import body_of
+from cqels_py.service.failures import Forbidden, TooLarge
 from cqels_py.service.guard import COOKIE
 from cqels_py.service.limits import Limits
 from cqels_py.service.server import Serving
@@ -42,6 +46,27 @@ def test_every_path_needs_the_token(client: httpx.Client, path: str) -> None:
     ):
         answer = httpx.get(f"{client.base_url}{path}", headers=headers)
         assert answer.status_code == 401 and answer.json()["code"] == "CQ-UNAUTHORIZED"
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_body_of_several_members_comes_in_parts(size: int) -> None:
+    body = b"".join(gzip.compress(b"%d\n" % number) for number in range(20))
+    parts = [body[at : at + size] for at in range(0, len(body), size)]
+    parts.reverse()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": parts.pop(), "more_body": len(parts) > 0}
+
+    found = asyncio.run(body_of({"content-encoding": "gzip"}, receive, Limits()))
+    assert found == b"".join(b"%d\n" % number for number in range(20))
+
+
+def test_a_body_has_not_any_number_of_members() -> None:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": gzip.compress(b"") * 10_001}
+
+    with pytest.raises(TooLarge, match="10,000 members"):
+        asyncio.run(body_of({"content-encoding": "gzip"}, receive, Limits()))
 
 
 def test_health_needs_none(client: httpx.Client) -> None:
@@ -83,13 +108,16 @@ def test_foreign_origins_may_not_change_anything(client: httpx.Client) -> None:
 
 
 def test_limits(client: httpx.Client) -> None:
-    import gzip
-
     assert send(client, b"#" * 2001).status_code == 413
     assert send(client, gzip.compress(b"#" * 3001), **{"Content-Encoding": "gzip"}).status_code == 413
     assert send(client, gzip.compress(reading("a", 1)), **{"Content-Encoding": "gzip"}).json()["elements"] == 1
     assert send(client, gzip.compress(reading("a", 1))[:-5], **{"Content-Encoding": "gzip"}).status_code == 400
     assert send(client, b"no gzip", **{"Content-Encoding": "gzip"}).status_code == 400
+    members = gzip.compress(reading("a", 1)) + gzip.compress(reading("b", 1)) + b"\0" * 8
+    assert send(client, members, **{"Content-Encoding": "gzip"}).json()["elements"] == 2
+    assert send(client, members[:-12], **{"Content-Encoding": "gzip"}).status_code == 400
+    assert send(client, gzip.compress(b"#" * 1600) * 2, **{"Content-Encoding": "gzip"}).status_code == 413
+    assert send(client, gzip.compress(reading("a", 1)) + b"other", **{"Content-Encoding": "gzip"}).status_code == 400
     assert send(client, b"", **{"Content-Encoding": "br"}).status_code == 415
 
     def chunks() -> Iterator[bytes]:
