@@ -20,9 +20,10 @@ from starlette.websockets import WebSocket
 
 from cqels_py.errors import CqelsError, UsageError
 from cqels_py.formats.jelly import require_pyjelly
+from cqels_py.formats.json_documents import json_value
 from cqels_py.service.accept import chosen
 from cqels_py.service.answers import answer_in
-from cqels_py.service.bodies import body_of, media_type, read_json, text_of
+from cqels_py.service.bodies import body_of, media_type, text_of
 from cqels_py.service.definitions import QueryDefinition, StreamDefinition, backfill_of
 from cqels_py.service.elements import Elements, ShortPath
 from cqels_py.service.failures import (
@@ -91,7 +92,7 @@ class Requests:
     async def put_stream(self, request: Request) -> ASGIApp:
         name, body = request.path_params["name"], await body_of(request.headers, request.receive, self.service.limits)
         _check_json(request)
-        new = await self._done(lambda: self.service.put_stream(name, StreamDefinition.of(read_json(body))))
+        new = await self._done(lambda: self.service.put_stream(name, StreamDefinition.of(json_value(body))))
         return json_response(await self._done(self.service.stream_figures, name), 201 if new else 200)
 
     async def delete_stream(self, request: Request) -> ASGIApp:
@@ -121,7 +122,7 @@ class Requests:
         if kind not in ("application/sparql-query", "application/json"):
             raise UnknownMediaType(f"a query is application/sparql-query or application/json, not {kind!r}")
         body = await body_of(request.headers, request.receive, self.service.limits)
-        given = {"text": text_of(body)} if kind == "application/sparql-query" else read_json(body)
+        given = {"text": text_of(body)} if kind == "application/sparql-query" else json_value(body)
         if request.query_params.get("changelog") in ("true", "1") and isinstance(given, dict):
             given = {**given, "changelog": True}
         if "backfill" in request.query_params and isinstance(given, dict):
@@ -246,7 +247,7 @@ class Requests:
 
     async def begin_session(self, request: Request) -> ASGIApp:
         """A browser gets the token as a cookie that no script can read."""
-        given = read_json(await body_of(request.headers, request.receive, self.service.limits))
+        given = json_value(await body_of(request.headers, request.receive, self.service.limits))
         token = given.get("token") if isinstance(given, dict) else None
         if not isinstance(token, str) or not is_token(token, self._token):
             await asyncio.sleep(_SECONDS_AFTER_A_WRONG_TOKEN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -98,16 +97,6 @@ def media_type(headers: Mapping[str, str]) -> str:
     return kind.strip().lower()
 
 
-def read_json(body: bytes) -> Any:
-    """A body of JSON. DataError, with the place, for another one."""
-    try:
-        return json.loads(body, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        raise DataError(f"no JSON: {error.msg}", Place(error.lineno, error.colno)) from None
-    except (UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise DataError(f"no JSON: {error}", Place(1)) from None
-
-
 def text_of(body: bytes) -> str:
     """A body that is a text. DataError if it is not UTF-8."""
     try:
@@ -115,10 +104,6 @@ def text_of(body: bytes) -> str:
     except UnicodeDecodeError as error:
         line = body[: error.start].count(b"\n") + 1
         raise DataError(f"the byte 0x{body[error.start]:02x} is not UTF-8", Place(line)) from None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no value")
 
 
 def _too_large(limits: Limits) -> TooLarge:

@@ -16,6 +16,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.joined_documents import Joined, JoinedDocuments
+from cqels_py.formats.json_documents import json_value
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import line_blocks
 from cqels_py.kernels.compiler.prepare import prepare
@@ -142,12 +143,7 @@ def _messages(body: bytes, format: str, source: str) -> list[tuple[int, bytes]]:
 
 def _objects(body: bytes, source: str) -> list[bytes]:
     """The object of a document of JSON, or those of its array."""
-    try:
-        found = json.loads(body)
-    except json.JSONDecodeError as error:
-        raise DataError(f"no JSON: {error.msg}", Place(error.lineno, error.colno, source)) from None
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"no JSON: {error}", Place(1, None, source)) from None
+    found = json_value(body, source)
     objects = found if isinstance(found, list) else [found]
     for number, each in enumerate(objects, 1):
         if not isinstance(each, dict):

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from cqels_py.engine.options import EVENTS, WALL
 from cqels_py.errors import CqelsError
-from cqels_py.service.bodies import read_json
+from cqels_py.formats.json_documents import json_value
 from cqels_py.service.dashboard.layout import error_label, with_line
 from cqels_py.service.definitions import StreamDefinition
 from cqels_py.service.service import Service
@@ -43,7 +43,7 @@ class StreamForm:
         texts = {"source": self._source, "lateness": self._lateness, "map": self._map}
         given |= {name: field.value.strip() for name, field in texts.items() if field.value.strip()}
         if context := self._context.value.strip():
-            given["context"] = read_json(context.encode())
+            given["context"] = json_value(context.encode())
         return StreamDefinition.of(given)
 
     async def _declare(self) -> None:
