@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cqels_py.connections.reach import Reach
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.backlog import Backlog, BackloggedSink
 from cqels_py.errors import RefusedResult, UsageError
@@ -29,8 +30,9 @@ def opened_sink(
     report: Callable[[RefusedResult], None],
     continued: Continued,
     backlog: Backlog | None = None,
+    reach: Reach | None = None,
 ) -> Sink:
-    """The sink of a connector. `backlog`: results wait for it, up to so many, if it can be tried again.
+    """The sink of a connector. `backlog`: results wait for it, up to so many, if it can be tried again. `reach`: of `SinkOpening`.
 
     UsageError for one that needs retractions, of a query that has none.
     """
@@ -51,6 +53,7 @@ def opened_sink(
         written=continued.written,
         run=continued.run,
         made=continued.made,
+        reach=reach,
     )
     if backlog is None or not getattr(connector, "can_retry", False):
         return connector.open(opening)

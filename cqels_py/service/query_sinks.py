@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
+from cqels_py.connections.reach import Reach
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.query import Query
 from cqels_py.engine.url_sinks import Continued, close_sink, opened_sink
@@ -29,10 +30,14 @@ class OpenedSinks:
 
 @dataclass(frozen=True, slots=True)
 class QuerySinks:
-    """Opens the sinks of queries. So many bytes of results may wait for each whose other side is away."""
+    """Opens the sinks of queries. So many bytes of results may wait for each whose other side is away.
+
+    `reach`: which addresses they may connect to.
+    """
 
     dictionary: Dictionary
     backlog: int
+    reach: Reach | None = None
 
     def opened(self, query: Query, urls: Sequence[str], undone: ExitStack) -> list[Sink]:
         """All of them, which `undone` closes. The exceptions are those of connectors."""
@@ -65,7 +70,7 @@ class QuerySinks:
 
     def _opened(self, query: Query, connector: SinkConnector, continued: Continued) -> Sink:
         return opened_sink(
-            connector, query.plan, self.dictionary, query.refused, continued, query.backlog(self.backlog)
+            connector, query.plan, self.dictionary, query.refused, continued, query.backlog(self.backlog), self.reach
         )
 
 

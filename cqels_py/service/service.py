@@ -141,7 +141,7 @@ class Service:
             reach=self._allowed,
         )
         self.engine.rejects.remember(REJECTS)
-        self._sinks = QuerySinks(self.engine.dictionary, self.limits.backlog)
+        self._sinks = QuerySinks(self.engine.dictionary, self.limits.backlog, self._allowed)
         try:
             self._restore()
         except BaseException:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from cqels_py.batches.results import ResultBatch
+from cqels_py.connections.reach import Reach
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import RefusedResult, UsageError
 
@@ -40,6 +41,7 @@ class SinkOpening:
     refuses. `name`: that of the query, if it has one. `written`: the number of results before the first one that follows, of a run
     that continues; None: the run is a new one. `run`: with a checkpoint, an id that the run keeps when it is started again; the
     results up to number `made` exist already then (None: more of them will, which an earlier process has made).
+    `reach`: which addresses may be connected to over HTTP; None: all.
     """
 
     dictionary: Dictionary
@@ -53,6 +55,7 @@ class SinkOpening:
     written: int | None = None
     run: str | None = None
     made: int | None = 0
+    reach: Reach | None = None
 
     def held(self, number: int | None, run: str | None, shown: str) -> int | None:
         """The number of results that a sink has already, which are not to be written again. None: the sink begins anew.

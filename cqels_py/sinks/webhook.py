@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.http import Endpoint, endpoint_of, httpx_for
 from cqels_py.connections.location import Location
+from cqels_py.connections.reach import httpx_hooks
 from cqels_py.connections.retry import Backoff
 from cqels_py.connections.schemes import needed
 from cqels_py.errors import RefusedResult, RunError, UsageError
@@ -70,7 +71,12 @@ class Webhook:
         )
         self._waiting: list[str] = []
         self._number = opening.written or 0
-        self._client = self._httpx.Client(timeout=_SECONDS, headers=to.endpoint.headers)
+        self._client = self._httpx.Client(
+            timeout=_SECONDS,
+            headers=to.endpoint.headers,
+            event_hooks=httpx_hooks(opening.reach),
+            trust_env=opening.reach is None,
+        )
 
     def write(self, batch: ResultBatch) -> None:
         if not len(batch):

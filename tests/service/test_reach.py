@@ -19,7 +19,7 @@ from cqels_py.service.failures import Forbidden
 from cqels_py.sources.protocol import Opening
 from cqels_py.sources.sparql_protocol import select
 from cqels_py.sources.urls import source_of
-from tests.service.support import READINGS, declare, register, results, served
+from tests.service.support import HOT, READINGS, declare, reading, register, results, send, served
 from tests.support.servers import wait_until
 
 ANSWER = b'{"head":{"vars":["x"]},"results":{"bindings":[{"x":{"type":"uri","value":"urn:secret"}}]}}'
@@ -136,6 +136,48 @@ def test_a_name_that_leads_into_a_private_network_is_asked_nothing(monkeypatch: 
             select(f"{url}/a", "SELECT * {}", timeout=10, reach=Allowed(urls=(url,)))
         assert not asked
         assert select(f"{url}/a", "SELECT * {}", timeout=10, reach=Allowed(urls=(url,), private=True))
+
+
+def test_requests_with_results_go_only_where_names_may_lead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    # That is for the test's own requests.
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    taken: list[str] = []
+
+    class Taking(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            taken.append(self.path)
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Taking) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://localhost:{server.server_port}/hook"
+        with served(tmp_path / "data", allowed=Allowed(urls=(url,))) as client:
+            declare(client)
+            assert client.put("/queries/hot", json={"text": HOT, "sinks": [url]}).status_code == 201
+            send(client, reading("a", 50))
+            # No proxy of the environment is asked.
+            wait_until(lambda: bool(taken), "the server to be asked")
+
+            def refuse(self: Allowed, url: str, address: str) -> None:
+                raise Forbidden(f"{url} leads to {address}")
+
+            monkeypatch.setattr(Allowed, "check_peer", refuse)
+
+            def has_failed() -> bool:
+                # Told when the next result comes.
+                send(client, reading("b", 50))
+                return client.get("/healthz").status_code == 503
+
+            wait_until(has_failed, "the sink to fail")
+            assert "hook leads to 127.0.0.1" in client.get("/healthz").text
+        server.shutdown()
 
 
 @contextmanager
