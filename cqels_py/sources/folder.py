@@ -89,10 +89,15 @@ class Folder:
         self._changed, self._looked_ns, self._looked = -1, 0, 0.0
 
     def next(self) -> tuple[str, Known] | None:
-        """The next file that is still there."""
+        """The next file that is still there. One that was replaced since it was listed is listed anew, and read once."""
         if not self._waiting and self._may_have_changed():
             self._look()
-        return self._waiting.popleft() if self._waiting else None
+        while self._waiting:
+            name, known = self._waiting.popleft()
+            if _is_still(self._of.path / name, known):
+                return name, known
+            self._listed.pop(name, None)
+        return None
 
     def _may_have_changed(self) -> bool:
         try:
@@ -266,10 +271,18 @@ class FolderSource:
         """Delete a file, unless another has taken its name."""
         path = self._of.path / name
         try:
-            status = path.stat()
-            if (status.st_ino, status.st_mtime_ns) == known:
+            if _is_still(path, known):
                 path.unlink()
         except FileNotFoundError:
             pass
         except OSError as error:
             raise RunError(f"{self._of.shown}: cannot delete {path}: {error.strerror or error}") from None
+
+
+def _is_still(path: Path, known: Known) -> bool:
+    """Is it the file that was there, neither replaced nor written to?"""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return (status.st_ino, status.st_mtime_ns) == known

@@ -91,6 +91,20 @@ def test_another_file_of_the_same_name(tmp_path: Path) -> None:
     source.close()
 
 
+def test_a_file_that_is_replaced_before_it_is_read(tmp_path: Path) -> None:
+    """It is read once; and so is one that was away when its turn came."""
+    source = opened(f"dir:{tmp_path}")
+    for n, name in enumerate("abc", 1):
+        put(tmp_path, f"{name}.nq", n)
+    assert seconds(source, 1) == [1]
+    put(tmp_path, "b.nq", 4)
+    (tmp_path / "c.nq").rename(tmp_path / ".c.nq")
+    assert settled(source) == [4]
+    (tmp_path / ".c.nq").rename(tmp_path / "c.nq")
+    assert settled(source) == [3]
+    source.close()
+
+
 def test_committed_files_are_deleted(tmp_path: Path) -> None:
     """Those that were read to their ends, not the one that is being read, and not another of the same name."""
     source = opened(f"dir:{tmp_path}?after=delete&pattern=*.nq")
