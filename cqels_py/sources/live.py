@@ -30,12 +30,13 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MessageColumns:
-    """n messages, a column for each part of `Message` that their elements may need; so many of them are no objects of their own."""
+    """n messages, a column for each part of `Message` that their elements may need; so many of them are no objects of their own.
+    None: it is not known."""
 
     bodies: Sequence[bytes]
-    origins: Sequence[str]
+    origins: Sequence[str | None]
     kinds: Sequence[str | None]
-    arrived: Sequence[int]
+    arrived: Sequence[int | None]
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> MessageColumns:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -97,7 +99,8 @@ class MessageDecoder:
             self._count += len(messages)
         all_readable = _are_readable(messages.bodies)
         if self._rows is None:
-            arrivals = dict(zip(numbers, messages.arrived, strict=True)) if self._how.arrival else {}
+            arrived = zip(numbers, messages.arrived, strict=True) if self._how.arrival else ()
+            arrivals = {number: time for number, time in arrived if time is not None}
             return concatenate_elements(
                 list(self._documents.read(self._parsed(messages, numbers, all_readable), arrivals))
             )
@@ -210,32 +213,39 @@ class MappedMessages:
         if lines.count(b"\n") >= len(messages):
             # In JSON, a newline is never part of a text.
             lines = b"\n".join([body.replace(b"\n", b" ") for body in messages.bodies])
-        first = numbers[0]
+
+        def named(error: DataError) -> None:
+            # Lines have the places of the messages, whose numbers may have gaps.
+            assert error.place is not None
+            told = DataError(error.message, replace(error.place, line=numbers[error.place.line]))
+            told.element = error.element
+            malformed(told)
+
+        def text(number: int) -> str:
+            return lines.split(b"\n")[bisect_left(numbers, number)].decode()
+
         parts = []
-        for rows in json_rows([(lines, first)], self._mapping.columns, self._dictionary, self._source, malformed):
+        for rows in json_rows([(lines, 0)], self._mapping.columns, self._dictionary, self._source, named):
             if rows is None:
                 continue
-            at = rows.lines - first
             columns = dict(rows.columns)
             if arrival and TIME in columns:
-                columns[TIME] = self._filled(columns[TIME], at, messages.arrived, _integer)
+                columns[TIME] = self._filled(columns[TIME], rows.lines, messages.arrived, _integer)
             if TOPIC in columns:
-                columns[TOPIC] = self._filled(columns[TOPIC], at, messages.origins, _literal)
-            parts.append(
-                type(rows)(columns, np.array(numbers, np.int64)[at], lambda n: lines.split(b"\n")[n - first].decode())
-            )
+                columns[TOPIC] = self._filled(columns[TOPIC], rows.lines, messages.origins, _literal)
+            parts.append(type(rows)(columns, np.array(numbers, np.int64)[rows.lines], text))
         found = [(batch, self._elements.lines) for batch in self._elements.read(parts)]
         self.numbers = np.concatenate([np.empty(0, np.int64), *(lines for _, lines in found)])
         return [batch for batch, _ in found]
 
     def _filled(self, ids: Ids, at: Ids, values: Sequence[Any], term: Callable[[Any], str]) -> Ids:
-        """The column, whose rows are those `at` these places, with the terms of `values` where it is unbound."""
+        """The column, whose rows are those `at` these places, with the terms of `values` where it is unbound; None is no value."""
         empty = np.flatnonzero(ids == 0)
         if not len(empty):
             return ids
         found = ids.copy()
         given = [values[place] for place in at[empty].tolist()]
-        terms = {value: term(value) for value in dict.fromkeys(given)}
+        terms = {value: None if value is None else term(value) for value in dict.fromkeys(given)}
         found[empty] = self._dictionary.encode([terms[value] for value in given])
         return found
 

@@ -154,12 +154,13 @@ def _elements(
         map=how.map,
     )
     decoder = MessageDecoder(opening, how.column, MessageFormat(how.format, how.arrival is not None))
-    bodies = rows.column(_BODY)
-    for place in np.flatnonzero(pc.equal(pc.fill_null(pc.binary_length(bodies), 0), 0).to_numpy(False)).tolist():
-        errors[place] = _EMPTY
+    bodies = rows.column(_BODY).to_pylist()
+    for place, body in enumerate(bodies):
+        if not body or body.isspace():
+            errors[place] = _EMPTY
     there = [place for place in range(rows.num_rows) if place not in errors]
     messages = MessageColumns(
-        bodies.to_pylist(), rows.column(_ORIGIN).to_pylist(), [None] * rows.num_rows, rows.column(_ARRIVED).to_pylist()
+        bodies, rows.column(_ORIGIN).to_pylist(), [None] * rows.num_rows, rows.column(_ARRIVED).to_pylist()
     )
     return decoder.elements(messages.at(there), [place + 1 for place in there])
 

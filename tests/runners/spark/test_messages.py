@@ -98,6 +98,42 @@ def test_quads_json_ld_and_what_is_neither() -> None:
         triples(messages.MessageParsing("value", time_predicate=AT, stop=True), *values)
 
 
+def test_what_is_malformed_behind_an_empty_message_is_rejected_by_a_map() -> None:
+    """Each message has its own error, whatever was left out before it."""
+    good = b'{"sensor": "s1", "value": 1, "room": "r", "time": 5}'
+    without_time = b'{"sensor": "s2", "value": 2, "room": "r", "time": "x"}'
+    how = messages.MessageParsing("value", map=Mapping.of(MAP), origin="topic")
+    values = (good, b"", b'{"sensor": ', None, without_time, b" \n", b"\xff", b"[]", good)
+    told = rejects(how, *values)
+    assert list(told) == [1, 2, 3, 4, 5, 6, 7]
+    assert told[1] == told[3] == told[5] == "the message is empty"
+    assert "this is no JSON" in told[2]
+    assert "the element has no time: ?time is" in told[4]
+    assert "not UTF-8" in told[6]
+    assert "expected one JSON object" in told[7]
+    assert [row["time"] for row in triples(how, *values) if row["predicate"] == f"<{EX}value>"] == [5, 5]
+
+
+@pytest.mark.parametrize("by_map", [True, False])
+def test_messages_whose_time_of_arrival_or_topic_is_null(by_map: bool) -> None:
+    """Those that need it are malformed, and the others are read."""
+    of_map = [b'{"sensor": "s1", "value": 1, "room": "r"}', b'{"sensor": "s1", "value": 1, "room": "r", "time": 5}']
+    time = f'<{EX}g> <{AT}> "5"^^<http://www.w3.org/2001/XMLSchema#integer> <{EX}g> .\n'
+    quads = [f'<{EX}a> <{EX}value> "1" <{EX}g> .\n'.encode(), f'<{EX}a> <{EX}value> "1" <{EX}g> .\n{time}'.encode()]
+    how = messages.MessageParsing(
+        "value", map=Mapping.of(MAP) if by_map else None, time_predicate=AT, arrival="timestamp"
+    )
+    columns = [pa.array(of_map if by_map else quads, pa.binary()), pa.nulls(2, pa.string()), pa.nulls(2, pa.int64())]
+    rows = pa.record_batch([*columns, pa.array([0, 1])], names=["_body", "_origin", "_arrived", "n"])
+    told = [row for each in messages.rejects_of(how, [rows]) for row in each.to_pylist()]
+    assert [row["n"] for row in told] == [0]
+    assert "time" in told[0]["error"]
+    assert "None" not in told[0]["error"]
+    found = [row for each in messages.triples_of(how, [rows]) for row in each.to_pylist()]
+    assert [row["time"] for row in found if row["predicate"] == f"<{EX}value>"] == [5]
+    assert not any(row["predicate"] == f"<{EX}of>" for row in found)
+
+
 def test_a_map_with_the_times_of_arrival() -> None:
     objects = [{"sensor": f"s{n % 2}", "value": n, "room": "r"} for n in range(4)]
     values = [json.dumps(each).encode() for each in objects]
