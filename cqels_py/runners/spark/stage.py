@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -286,8 +287,17 @@ VALUES = "values"
 BEGINNING = "beginning"
 """The object with the static data and its terms, which is in the query's folder."""
 
-_HOT: dict[tuple[str, int, int], tuple[str, PartState]] = {}
-"""States in this worker's memory, by mark, stage and part, each with its name in the store."""
+
+class _Hot(NamedTuple):
+    """A state, its name in its store, and the blueprint of which it was made."""
+
+    name: str
+    state: PartState
+    blueprint: bytes
+
+
+_HOT: dict[tuple[str, int, int], _Hot] = {}
+"""States in this worker's memory, by mark, stage and part."""
 _MOST_HOT = 64
 
 
@@ -340,7 +350,7 @@ def evaluate(
         counts = {"batch": batch, **load, **asdict(state.statistics), **({VALUES: note} if stage == part == 0 else {})}
         saved = store.save(attempt, start, data, state.state, counts)
     if not saved.late:
-        _keep_hot((job.mark, stage, part), saved.name, state)
+        _keep_hot((job.mark, stage, part), _Hot(saved.name, state, job.blueprint))
         # If all micro-batches go to one worker, no copy is needed; the first state is always restored.
         if copy is not None and rebuilt + caught_up > 1:
             copy.leave(saved.name, state.state())
@@ -389,10 +399,10 @@ def _sampled_by(state: PartState) -> list[Sampled]:
     return state.sampled if isinstance(state, ReadingState) else []
 
 
-def _keep_hot(key: tuple[str, int, int], name: str, state: PartState) -> None:
+def _keep_hot(key: tuple[str, int, int], hot: _Hot) -> None:
     while len(_HOT) >= _MOST_HOT:
         del _HOT[next(iter(_HOT))]
-    _HOT[key] = name, state
+    _HOT[key] = hot
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,20 +419,24 @@ def _state_before(job: Job, store: PartStore, copy: HotCopy | None, start: Start
     """The state from which the batch starts.
 
     The state is removed from this worker's memory, so that a failure leaves no half-processed state behind. A late
-    attempt does not touch the state of another one.
+    attempt does not touch the state of another one. Nor is one taken that was made of another blueprint, when the query had other
+    options for its results.
     """
-    name, hot = _HOT.get(key, (None, None))
-    if name == start.name or not start.late:
-        _HOT.pop(key, None)
+    hot = _HOT.get(key)
+    if hot is not None and (hot.name == start.name or not start.late):
+        del _HOT[key]
     else:
-        name, hot = None, None
+        hot = None
+    if hot is not None and hot.blueprint != job.blueprint:
+        hot = None
+    name = None if hot is None else hot.name
     if hot is not None and name == start.name:
-        return _Found(hot)
+        return _Found(hot.state)
     left = None if copy is None else copy.latest()
     near = {each for each in (name, None if left is None else left.name) if each is not None}
     loaded = store.load(start, near)
     if hot is not None and loaded.near == name:
-        state = hot
+        state = hot.state
     else:
         _, stage, part = key
         beginning = from_bytes(Location(job.folder).open().get(BEGINNING))

@@ -62,6 +62,23 @@ def test_sums_of_each_micro_batch(name: str) -> None:
     assert sum(map(len, told[True])) < sum(map(len, told[False]))
 
 
+@pytest.mark.parametrize("name", ["range", "groups"])
+def test_switched_when_the_query_is_started_again_in_the_workers_of_before(name: str) -> None:
+    """They have its state in memory."""
+    text, chance = f"PREFIX : <{EX}> {QUERIES[name]}", random.Random(name)
+    elements = [each for each in drawn(chance.randrange(1000), 400) if str(each.stream).endswith("/s")]
+    assert len(elements) >= 90
+    with simulation.scratch() as place:
+        for run, net in enumerate((False, True, False)):
+            job, plan = prepare(text, state=place, partitions=3, changelog=True, net=net, application="one")
+            cluster = simulation.Cluster(job, chance=1)
+            for number in (2 * run, 2 * run + 1):
+                piece = elements[15 * number : 15 * number + 15]
+                table = simulation.rows_of(piece, plan.streams, [f"g{number}x{n}" for n in range(len(piece))])
+                told = cluster.run(number, [table])
+                assert (len(told) == sum(map(abs, summed(told).values()))) == net
+
+
 def test_what_has_no_net_change() -> None:
     text = f"PREFIX : <{EX}> {DIVIDED['range']}"
     with simulation.scratch() as place, pytest.raises(UsageError, match="give changelog=True"):
