@@ -94,9 +94,10 @@ class Watermarks:
         """Take in how far the tasks of a micro-batch have got. `until`: no element before this instant will come; `final`: none at
         all."""
         told = list(told)
-        now = max((each.now for each in told if each.now is not None), default=self._now)
-        self._now = now
-        self._began = now if self._began is None else self._began
+        # A micro-batch without rows does not say when it was planned.
+        planned = [each.now for each in told if each.now is not None]
+        now = self._now = max(planned, default=self._now)
+        self._began = now if planned and self._began is None else self._began
         for each in told:
             rows = zip(each.stream.tolist(), each.partition.tolist(), each.latest.tolist(), strict=True)
             for stream, partition, latest in rows:
@@ -130,9 +131,8 @@ class Watermarks:
         if idle is None:
             return latest
         silent_since = self._now - idle
-        assert self._began is not None
         known = {stream for stream, _ in self._latest}
-        if self._began >= silent_since and len(known) < len(lateness):
+        if (self._began is None or self._began >= silent_since) and len(known) < len(lateness):
             # Streams that have said nothing yet.
             return BEFORE_ALL
         waited_for = [time - lateness[key[0]] for key, time in self._latest.items() if self._heard[key] >= silent_since]

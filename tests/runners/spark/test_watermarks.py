@@ -190,6 +190,20 @@ def test_a_stream_that_says_nothing_is_waited_for_until_it_is_idle() -> None:
     assert told[2] > 0
 
 
+def test_micro_batches_without_rows_do_not_begin_the_time_for_which_streams_are_waited_for() -> None:
+    """Such as those of messages that are all malformed: nobody has told when they were planned."""
+    text = f"PREFIX : <{EX}> {DIVIDED['union']}"
+    rows = [Row(each, 0) for each in drawn(1, 40) if str(each.stream) == STREAMS[0]]
+    batches = [(100, []), (100, []), (110, rows[:3]), (120, rows[3:6]), (120, []), (121, rows[6:9])]
+    with simulation.scratch() as place:
+        job, plan = prepare(text, state=place, partitions=2, changelog=True, idle=10)
+        cluster, told = simulation.Cluster(job), []
+        for number, (planned, piece) in enumerate(batches):
+            told.append(len(cluster.run(number, [table(piece, plan.streams, planned, number << 10)])))
+    assert told[:5] == [0] * 5
+    assert told[5] > 0
+
+
 def test_too_many_partitions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watermarks, "_MOST_PARTITIONS", 20)
     text = f"PREFIX : <{EX}> {DIVIDED['union']}"
