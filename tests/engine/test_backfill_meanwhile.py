@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import shutil
 import threading
@@ -11,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from cqels_py.checkpoints import durable_files
+from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine import backfill, clocks
 from cqels_py.engine.engine import Engine
 from cqels_py.engine.query import Query
@@ -284,6 +288,39 @@ def test_an_error_of_another_element_does_not_keep_a_query_from_being_given_up(
     Between(monkeypatch, [])
     later = register(engine, QUERIES[0], name="later", backfill=past_of((A,), past))
     assert rows(later)
+    engine.close()
+
+
+def test_a_full_disk_ends_a_registration_and_nothing_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The log says later that the query was given up: the numbers of streams that follow depend on it."""
+    append, full = durable_files.append, threading.Event()
+
+    def appended(descriptor: int, data: durable_files.Block) -> None:
+        if full.is_set():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append(descriptor, data)
+
+    monkeypatch.setattr(durable_files, "append", appended)
+    engine = Engine(checkpoint=tmp_path, durable="off")
+    held = len(engine.dictionary._holders)
+    past = [(A, BASE + at, "x") for at in range(20)]
+    Between(monkeypatch, [full.set])
+    with pytest.raises(StorageError, match="No space left on device"):
+        register(engine, QUERIES[0], name="later", backfill=past_of((A,), past))
+    full.clear()
+    assert len(engine.dictionary._holders) == held
+    other = register(engine, QUERIES[3], name="other")
+    for at in (0, 1, 9):
+        push(engine, (B, BASE + at, "x"))
+    expected = numbered(other)
+    assert expected
+    engine.close()
+    engine = Engine(checkpoint=tmp_path, durable="off")
+    (again,) = engine.queries
+    assert numbered(again) == expected
+    # Snapshots come again, too.
+    engine.checkpoint()
+    assert register(engine, QUERIES[0], name="later", backfill=past_of((A,), past))
     engine.close()
 
 

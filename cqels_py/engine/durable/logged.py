@@ -102,6 +102,8 @@ class LoggedInputs(Inputs):
         # Times to which the clock has moved watermarks alone since the last record, by the streams that are behind.
         self._followed: dict[frozenset[int], tuple[int, int]] = {}
         self._joining: Query | None = None
+        # Is it to be logged that such a one was given up? A disk that was full may have been why.
+        self._gives_up = False
         # The log and the place of the record with which that began.
         self._log_had = 0, 0
         self._recent = False
@@ -250,7 +252,7 @@ class LoggedInputs(Inputs):
 
     @property
     def takes_singles(self) -> bool:
-        if self.makes_again or self._unlogged.any or self._saving.has_failed:
+        if self.makes_again or self._unlogged.any or self._saving.has_failed or self._gives_up:
             return False
         return not self._is_due()
 
@@ -268,6 +270,7 @@ class LoggedInputs(Inputs):
 
     def _take_unlogged(self, batch: ElementBatch) -> None:
         """These elements are taken in from files, in which they are found again."""
+        self._log_given_up()
         self._log_followed()
         self._decide()
         if self._unlogged.removed:
@@ -373,10 +376,20 @@ class LoggedInputs(Inputs):
     def given_up(self, query: Query) -> None:
         # Others are registered, or not, while one is joining.
         if query is self._joining:
-            if self._engine._steps.ended is None:
-                self._append(Kind.GIVEN_UP, b"")
             del self._state.steps_before[query]
             self._joining = None
+            self._gives_up = not self._replaying and self._engine._steps.ended is None
+            # An error is also that of the next record.
+            with suppress(StorageError):
+                self._log_given_up()
+
+    def _log_given_up(self) -> None:
+        """Before anything else that is logged: the numbers of streams depend on it."""
+        if self._gives_up:
+            self._log_followed()
+            self._settle()
+            self._write(Kind.GIVEN_UP)
+            self._gives_up = False
 
     def _check_services(self, registration: Registration) -> None:
         if any("_:" in text for answer in registration.services.given for row in answer or () for text in row.values()):
@@ -421,6 +434,7 @@ class LoggedInputs(Inputs):
 
     def _append(self, kind: Kind, *content: Block) -> None:
         if not self._replaying:
+            self._log_given_up()
             # A query may be removed in the middle of a step, and by any thread.
             if kind != Kind.UNREGISTER:
                 self._check_run(kind)
@@ -538,6 +552,7 @@ class LoggedInputs(Inputs):
         """Copy the state, and let another thread save it. Elements that are taken in from now on are in the log behind it."""
         self._engine._steps.check_open()
         number = self._number + 1
+        self._log_given_up()
         self._log_followed()
         state = copied(self._current())
         self._sync()
