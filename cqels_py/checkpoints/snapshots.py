@@ -26,6 +26,7 @@ class Snapshots:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.damaged: list[str] = []
+        self._unused: list[int] = []
         self.loaded: int | None = None
 
     def numbers(self) -> list[int]:
@@ -39,15 +40,19 @@ class Snapshots:
             try:
                 state = from_bytes(self._store.get(_named(number)))
                 self.loaded = number
-                for later in numbers[numbers.index(number) + 1 :]:
-                    # Otherwise it would count as one of the last two.
-                    self._store.delete(_named(later))
+                self._unused = numbers[numbers.index(number) + 1 :]
                 return state
             except StorageError as error:
                 self.damaged.append(f"snapshot {number} is not used: {error.message}")
         if numbers:
             raise StorageError(f"no snapshot can be read: {'; '.join(self.damaged)}. To start again, remove the folder")
         return None
+
+    def remove_damaged(self) -> None:
+        """Delete those that `load` has not used, once all of the one before them is there: they would count among the last two."""
+        for number in self._unused:
+            self._store.delete(_named(number))
+        self._unused = []
 
     def save(self, state: State, number: int | None = None) -> int:
         """Write the next snapshot, or that of this number, then delete all but the last two; returns its bytes."""

@@ -614,6 +614,8 @@ class LoggedInputs(Inputs):
                 self._drop_logs([later for later in numbers if later > number])
                 self._number = number
                 break
+        # Not before the logs have been found to be enough: another attempt has to find it, too.
+        self._snapshots.remove_damaged()
         given_up = restoring.end()
         if numbers and log.is_former(self._folder, self._number):
             self._number += 1
