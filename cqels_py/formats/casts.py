@@ -18,6 +18,8 @@ _INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _DIGITS = 38
 _BITS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63, "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64}
+_NANO_MICROS = (1 << 63) // 1000
+"""Microseconds from the epoch, both ways, whose nanoseconds are 64 bits."""
 _WIDE = pa.decimal128(_DIGITS, 0)
 _TEXT = pa.large_string()
 
@@ -69,7 +71,10 @@ def _wide(number: int) -> pa.Scalar:
 
 
 def _decimals(terms: Terms, kind: pa.DataType) -> pa.Array:
-    form = rf"^[+-]?0*[0-9]{{0,{max(kind.precision - kind.scale, 0)}}}(?:\.[0-9]{{0,{kind.scale}}}0*)?$"
+    # Of a type with fewer digits than places behind the point, the first of these are zeros.
+    zeros = max(kind.scale - kind.precision, 0)
+    fraction = rf"0{{0,{zeros}}}|0{{{zeros}}}[0-9]{{0,{kind.scale - zeros}}}0*"
+    form = rf"^[+-]?0*[0-9]{{0,{max(kind.precision - kind.scale, 0)}}}(?:\.(?:{fraction}))?$"
     texts = _chosen(terms, _EXACT, form)
     right = pc.match_substring_regex(texts, _DECIMAL)
     texts = pc.if_else(right, texts, pa.scalar(None, _TEXT))
@@ -90,6 +95,9 @@ def _instants(terms: Terms, kind: pa.DataType) -> pa.Array:
     factor = {"s": 1_000_000, "ms": 1_000}.get(kind.unit, 1)
     numbers = micros.cast(pa.int64())
     whole = pc.equal(pc.multiply(pc.divide(numbers, factor), factor), numbers)
+    if kind.unit == "ns":
+        # The years 1677 to 2262.
+        whole = pc.and_(pc.greater_equal(numbers, -_NANO_MICROS), pc.less_equal(numbers, _NANO_MICROS))
     return pc.if_else(whole, micros, pa.scalar(None, micros.type)).cast(kind)
 
 

@@ -38,6 +38,8 @@ from cqels_py.terms.layout import (
 
 INSTANT = pa.timestamp("us", "UTC")
 _EXACT = 1 << 53
+_MOST_DIGITS = 38
+"""Of a decimal; one with more is text."""
 _POWERS = 10.0 ** np.arange(16)
 _TEXT = pa.large_string()
 
@@ -144,7 +146,8 @@ def _by_datatype(terms: Terms, rows: pa.Array) -> TypedColumn:
     if len(kinds) > 1 and all(each in _INTEGERS for each in kinds):
         kind = pa.int64()
     if kind is None and set(kinds) <= {*_INTEGERS, XSD + "decimal"}:
-        kind = pa.decimal128(38, terms.most_fraction_digits)
+        digits = terms.most_fraction_digits
+        kind = pa.decimal128(_MOST_DIGITS, digits) if digits <= _MOST_DIGITS else None
     texts = terms.lexical.take(rows)
     if kind is not None:
         cast = cast_terms(terms, kind)

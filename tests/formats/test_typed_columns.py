@@ -125,6 +125,16 @@ def test_mixed_columns_are_texts_with_their_datatypes() -> None:
     assert found.datatypes.to_pylist() == [XSD + "integer", XSD + "double", "@en", "iri", None]
 
 
+@pytest.mark.parametrize("digits", [39, 45, 1200])
+def test_decimals_with_more_digits_than_a_column_has_are_texts(digits: int) -> None:
+    most = "0." + "1" * 38
+    text = "-0." + "1" * digits
+    found, _ = column([typed(text, "decimal"), typed(1, "integer")])
+    assert found.values.to_pylist() == [text, "1"]
+    found, _ = column([typed(most, "decimal")])
+    assert found.values.to_pylist() == [Decimal(most)]
+
+
 FITTING: list[tuple[str, Any, Any]] = [
     (typed(127, "integer"), "int8", 127),
     (typed(128, "integer"), "int8", None),
@@ -147,6 +157,14 @@ FITTING: list[tuple[str, Any, Any]] = [
     (typed("2024-05-01T14:00:00.5Z", "dateTime"), pa.timestamp("s", "UTC"), None),
     (typed("2024-05-01T14:00:00", "dateTime"), pa.timestamp("s", "UTC"), None),
     (typed("2024-02-30T14:00:00Z", "dateTime"), pa.timestamp("us", "UTC"), None),
+    (typed("1600-01-01T00:00:00Z", "dateTime"), pa.timestamp("ns", "UTC"), None),
+    (typed("2500-01-01T00:00:00", "dateTime"), pa.timestamp("ns"), None),
+    (typed("2262-04-11T23:47:16.854775", "dateTime"), pa.timestamp("ns"), datetime(2262, 4, 11, 23, 47, 16, 854775)),
+    (typed("1677-09-21T00:12:43.145225", "dateTime"), pa.timestamp("ns"), datetime(1677, 9, 21, 0, 12, 43, 145225)),
+    (typed("2262-04-11T23:47:16.854776", "dateTime"), pa.timestamp("ns"), None),
+    (typed("0.00012", "decimal"), pa.decimal128(2, 5), Decimal("0.00012")),
+    (typed("0.0", "decimal"), pa.decimal128(2, 5), Decimal(0)),
+    (typed("0.00120", "decimal"), pa.decimal128(2, 5), None),
     (typed("2024-05-01", "date"), "date32", date(2024, 5, 1)),
     (typed("2024-02-30", "date"), "date32", None),
 ]
