@@ -64,8 +64,12 @@ def cut(path: Path, length: int) -> None:
 def create(path: Path, data: bytes) -> int:
     """Make a file, also in the place of another one, with this synced content; returns a descriptor to append to it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
-    append(descriptor, data)
-    sync(descriptor)
+    try:
+        append(descriptor, data)
+        sync(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 

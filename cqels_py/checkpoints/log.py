@@ -15,6 +15,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,8 +80,15 @@ class Log:
         path = _path(self._folder, number)
         try:
             descriptor = durable_files.create(path, _MAGIC)
-            durable_files.sync_entries(self._folder)
+            try:
+                durable_files.sync_entries(self._folder)
+            except BaseException:
+                os.close(descriptor)
+                raise
         except OSError as error:
+            with suppress(OSError):
+                # The end of the former one may be torn only while no other follows.
+                durable_files.remove(path)
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
         with self._syncing, self._lock:
             self.close()

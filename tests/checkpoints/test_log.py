@@ -41,18 +41,20 @@ def contents(folder: Path, number: int = 3, *, last: bool = True) -> list[bytes]
     return [record.content for record in log.records(folder, number, last=last)]
 
 
-def test_a_log_that_nobody_has_closed_leaves_no_file_open(tmp_path: Path) -> None:
-    def open_here() -> list[str]:
-        found = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
-        return [each for each in found if each.startswith(str(tmp_path))]
+def open_in(folder: Path) -> list[str]:
+    """The files of a folder that are open."""
+    found = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    return [each for each in found if each.startswith(str(folder))]
 
+
+def test_a_log_that_nobody_has_closed_leaves_no_file_open(tmp_path: Path) -> None:
     writer = log.Log(tmp_path)
     writer.begin(1)
     writer.append(1, b"one")
-    assert len(open_here()) == 1
+    assert len(open_in(tmp_path)) == 1
     del writer
     gc.collect()
-    assert open_here() == []
+    assert open_in(tmp_path) == []
 
 
 def test_records_come_back_in_order(folder: Path) -> None:
@@ -157,6 +159,30 @@ def test_a_full_disk_refuses_a_record_and_takes_later_ones(folder: Path, monkeyp
             writer.append(5, b"refused")
     writer.append(5, b"taken")
     writer.sync()
+    assert contents(folder) == [*CONTENTS, b"taken"]
+
+
+@pytest.mark.parametrize("name", ["append", "sync", "sync_entries"])
+def test_a_log_that_cannot_be_begun_leaves_the_former_one(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    writer = log.Log(folder)
+    writer.resume(3, len(CONTENTS))
+    with monkeypatch.context() as patch:
+        patch.setattr(durable_files, name, full)
+        for _ in range(3):
+            with pytest.raises(StorageError, match="No space left on device"):
+                writer.begin(4)
+    assert open_in(folder) == [str(path_of(folder))]
+    writer.append(5, b"taken")
+    writer.close()
+    # Torn, as of a machine that stops.
+    with path_of(folder).open("ab") as file:
+        file.write(b"\xa5log")
+    assert log.numbers(folder) == [3]
     assert contents(folder) == [*CONTENTS, b"taken"]
 
 
