@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -45,6 +46,9 @@ class LocalStore:
             durable_files.rename(aside, path)
             durable_files.sync_entries(self._folder)
         except OSError as error:
+            with suppress(OSError):
+                # A disk that is full has room again.
+                durable_files.remove(aside)
             raise StorageError(f"cannot write the checkpoint {path}: {error.strerror}") from error
 
     def get(self, name: str) -> bytes:
@@ -53,6 +57,14 @@ class LocalStore:
             return path.read_bytes()
         except OSError as error:
             raise StorageError(f"cannot read the checkpoint {path}: {error.strerror}") from error
+
+    def remove_incomplete(self) -> None:
+        """Remove objects that were being written when a process ended. No other one writes here now."""
+        for path in self._folder.glob(f"*{_ASIDE}"):
+            try:
+                durable_files.remove(path)
+            except OSError as error:
+                raise StorageError(f"cannot remove {path}: {error.strerror}") from error
 
     def names(self) -> list[str]:
         return sorted(path.name for path in self._folder.iterdir() if path.suffix != _ASIDE)

@@ -640,6 +640,28 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(
     engine.close()
 
 
+@pytest.mark.parametrize("ends", [True, False], ids=["the process ends", "the disk is full"])
+def test_a_part_of_a_snapshot_takes_no_room_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ends: bool
+) -> None:
+    def full(path: Path, data: bytes | memoryview) -> None:
+        path.write_bytes(data[: len(data) // 2])
+        raise Crash if ends else OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    engine = cqels.Engine(checkpoint=tmp_path)
+    engine.register(COUNT, name="count")
+    pushed(engine, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(durable_files, "write_synced", full)
+        with pytest.raises(Crash if ends else StorageError):
+            engine.checkpoint()
+    engine.close()
+    assert bool(list(tmp_path.glob("*.aside"))) == ends
+    engine = cqels.Engine(checkpoint=tmp_path)
+    assert not list(tmp_path.glob("*.aside"))
+    engine.close()
+
+
 KILLED = """
 import sys, json, cqels_py as cqels
 folder, out, count = sys.argv[1], sys.argv[2], int(sys.argv[3])

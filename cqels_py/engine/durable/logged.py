@@ -110,7 +110,8 @@ class LoggedInputs(Inputs):
         self._replaying = True
         self._resources = ExitStack()
         self._resources.enter_context(locked(folder))
-        self._snapshots = Snapshots(LocalStore(folder))
+        self._store = LocalStore(folder)
+        self._snapshots = Snapshots(self._store)
         self._number = self._snapshot_bytes = 0
         self._saving, self._syncing = Background("cqels snapshot"), Background("cqels log")
         self._saved_at = clock()
@@ -580,6 +581,7 @@ class LoggedInputs(Inputs):
     # --- after a restart ----------------------------------------------------------------------------------------------
 
     def _open(self) -> None:
+        self._store.remove_incomplete()
         state = self._snapshots.load()
         for message in self._snapshots.damaged:
             self._engine._reports.report(StorageError(f"{self._folder}: {message}; the one before it is"))
