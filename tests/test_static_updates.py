@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,8 @@ from rdflib import Graph, Literal, URIRef
 
 import cqels_py
 from cqels_py.algebra.nodes import Dialect, Output
+from cqels_py.dataflow.static_data import StaticData
+from cqels_py.engine import static_updates
 from cqels_py.errors import DataError, UsageError
 from tests.oracle.naive import Element, Static
 from tests.support import harness, traces
@@ -185,6 +190,51 @@ def test_a_query_that_is_gone_cannot_be_updated() -> None:
     engine.unregister(query)
     with pytest.raises(UsageError, match="not registered here"):
         query.update_static()
+
+
+def test_a_query_that_another_thread_unregisters_while_the_data_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, query = _running()
+    other = engine.register(TEXT, static=[[_name("own")]])
+    delivering, reading, gone = threading.Event(), threading.Event(), threading.Event()
+    load = static_updates.load_static_data
+
+    def read(*given: Any) -> StaticData:
+        reading.set()
+        assert gone.wait(60)
+        return load(*given)
+
+    def unregister(_: object) -> None:
+        if delivering.is_set():
+            return
+        delivering.set()
+        assert reading.wait(60)
+        engine.unregister(query)
+        gone.set()
+
+    monkeypatch.setattr(static_updates, "load_static_data", read)
+    other.subscribe(unregister)
+    thread = threading.Thread(target=_push, args=(engine, 6))
+    thread.start()
+    assert delivering.wait(60)
+    with pytest.raises(UsageError, match="no longer"):
+        query.update_static(static=[[_name("new")]])
+    thread.join()
+    _push(engine, 7)
+    assert engine.statistics.elements == 3
+
+
+def test_a_query_with_rules_refuses_other_data_and_the_engine_goes_on() -> None:
+    engine, query = _running(static=[[_name("old")]])
+    asked = engine.register_rules("P(X):-Q(X)").state("P")
+    with pytest.raises(UsageError, match="with rules cannot be replaced"):
+        asked.update_static(static=[[_name("new")]])
+    list(query.results())
+    _push(engine, 6)
+    assert len(list(query.results())) == 1
+
+
+def _push(engine: cqels_py.Engine, time: int) -> None:
+    engine.push(EX + "stream", [(URIRef(EX + "a"), URIRef(EX + "p"), Literal(time))], time=time)
 
 
 def test_a_subscriber_cannot_update_in_the_middle_of_results() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from cqels_py.connections.tables import is_table
 from cqels_py.dataflow.static_data import StaticData
+from cqels_py.engine.static_updates import check_replaceable
 from cqels_py.errors import DataError, RunError, UsageError
 from cqels_py.sources.static import StaticSource
 from cqels_py.sources.static_tables import StaticTable
@@ -35,12 +36,14 @@ class _Given:
 
 
 class StaticRefresh:
-    """The queries of an engine whose tables have `refresh=`. `load` reads the data of a query, `replace` gives it to the query."""
+    """The queries of an engine whose tables have `refresh=`. `load` reads the data of a query, `replace` gives it to the query, and
+    is False for one that is no longer registered.
+    """
 
     def __init__(
         self,
         load: Callable[[Query, Iterable[StaticSource] | StaticSource, Mapping[str, StaticSource] | None], StaticData],
-        replace: Callable[[Query, StaticData], None],
+        replace: Callable[[Query, StaticData], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._load = load
@@ -62,10 +65,7 @@ class StaticRefresh:
         times = [table.refresh for table in tables if table.refresh is not None]
         if not times:
             return
-        if query.plan.event_memory:
-            raise UsageError(
-                "the static data of a query with EVENT outside of MATCH cannot be replaced: leave refresh= of its tables out"
-            )
+        check_replaceable(query, "leave refresh= of its tables out")
         every = min(times) / 1_000_000
         # A query that a checkpoint knows has the data of then.
         self._queries[query] = _Given(static, graphs, every, self._clock() + (0 if query.restored else every))
@@ -96,5 +96,7 @@ class StaticRefresh:
             _LOG.warning("static data is refreshed again")
         given.away = False
         if given.last is None or not np.array_equal(given.last.quads, data.quads):
-            self._replace(query, data)
-            given.last = data
+            if self._replace(query, data):
+                given.last = data
+            else:
+                self.forget(query)

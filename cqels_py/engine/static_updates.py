@@ -27,14 +27,22 @@ def update_static(
     engine._steps.check_open()
     engine._flush()
     engine._registry.check(query)
-    if query.plan.event_memory:
-        raise UsageError(
-            "the static data of a query with EVENT outside of MATCH cannot be replaced: its past results would change; register "
-            "the query anew"
-        )
+    check_replaceable(query, "it holds for past results, too; register the query anew")
     static = list(static) if isinstance(static, Iterator) else static
-    replace_static(engine, query, other_static_data(engine, query, static, graphs))
-    engine._refresh.keep(query, static, graphs)
+    if not replace_static(engine, query, other_static_data(engine, query, static, graphs)):
+        # While the data was read.
+        engine._registry.check(query)
+    with engine._lock:
+        if query in engine._queries:
+            engine._refresh.keep(query, static, graphs)
+
+
+def check_replaceable(query: Query, instead: str) -> None:
+    """UsageError for a query whose static data cannot be replaced, and to do `instead`."""
+    plan = query.plan
+    kept_for = "EVENT outside of MATCH" if plan.event_memory else None if plan.rules is None else "rules"
+    if kept_for is not None:
+        raise UsageError(f"the static data of a query with {kept_for} cannot be replaced: {instead}")
 
 
 def other_static_data(
@@ -55,8 +63,14 @@ def other_static_data(
 
 
 @undisturbed
-def replace_static(engine: Engine, query: Query, data: StaticData) -> None:
-    """A step of its own, in which the query gets the data."""
-    engine._inputs.static_replaced(query, data)
-    with engine._steps:
-        engine._runner.update_static(engine._queries[query], data)
+def replace_static(engine: Engine, query: Query, data: StaticData) -> bool:
+    """A step of its own, in which the query gets the data. False: it is no longer registered, and nothing has happened."""
+    # A subscriber in another thread, which needs no turn, may unregister it up to here.
+    with engine._lock:
+        running = engine._queries.get(query)
+        if running is None:
+            return False
+        engine._inputs.static_replaced(query, data)
+        with engine._steps:
+            engine._runner.update_static(running, data)
+        return True

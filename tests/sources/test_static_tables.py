@@ -305,6 +305,15 @@ def test_events_outside_of_match_keep_their_data(sqlite: Database) -> None:
     assert engine.register(text, static=[sqlite.url()]) is not None
 
 
+def test_data_that_rules_read_is_not_refreshed(sqlite: Database) -> None:
+    engine = Engine()
+    asked = engine.register_rules("P(X):-Q(X)")
+    with pytest.raises(UsageError, match="rules cannot be replaced: leave refresh= of its tables out"):
+        asked.state("P", static=[sqlite.url("&refresh=1s")])
+    assert engine.queries == ()
+    engine.refresh_static()
+
+
 def test_without_the_package(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     for url, module, extra in [
         ("duckdb:x.db", "duckdb", "duckdb"),
