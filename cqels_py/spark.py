@@ -367,7 +367,7 @@ def migrate(
     """
     old, new = StateFolder(location_of(state), session), StateFolder(location_of(to), session)
     new.check_empty()
-    counts = old.parts()
+    counts, described = old.parts(), old.noted()
     noted = _noted(old)
     options = QueryOptions(
         partitions=partitions,
@@ -382,7 +382,8 @@ def migrate(
         entailment=entailment,
         document=document,
         contexts=contexts,
-        graphs=bool(old.noted().get(_GRAPHS)),
+        graphs=bool(described.get(_GRAPHS)),
+        fed=tuple(str(described.get(_FED, "")).split()),
     )
     before = _prepared(query, replace(options, partitions=noted.partitions or max(counts), heavy=None), noted)
     found = old.check_same(before.about)

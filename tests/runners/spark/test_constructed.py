@@ -6,12 +6,13 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from rdflib import BNode
+from rdflib import BNode, URIRef
 
 import cqels_py
 from cqels_py.distribution.stages import stages_of
@@ -264,6 +265,27 @@ def test_the_state_is_split(tmp_path: Path) -> None:
     rows += elements_of(tmp_path / "two", halves[1:], parts=4, before=1)
     assert sorted((row["time"], row["subject"], row["object"]) for row in rows) == sorted(wanted)
     assert [len(each) for each in loads(tmp_path / "two")] == [4, 1]
+
+
+def test_the_state_of_the_next_query_is_split(tmp_path: Path) -> None:
+    """It goes on as one whose stream has the results of another query."""
+    text = PREFIX + "SELECT ?c ?v WHERE { STREAM :fed [RANGE 50us] { ?c :v ?v } }"
+    elements = [replace(each, stream=URIRef(FED)) for each in drawn(3, 60) if str(each.stream) == STREAMS[0]]
+
+    def results_of(name: str, parts: int, numbers: range) -> list[dict[str, Any]]:
+        job, plan = prepare(text, state=tmp_path / name, partitions=parts, changelog=True, fed=(FED,))
+        cluster, found = Cluster(job, chance=0), []
+        for number in numbers:
+            piece = elements[number * 10 : number * 10 + 10]
+            found += cluster.run(number, [rows_of(piece, plan.streams, 100 * number)])
+        return found
+
+    wanted = results_of("whole", 2, range(3))
+    found = results_of("one", 2, range(1))
+    migrate(tmp_path / "one", text, to=tmp_path / "two", partitions=4, changelog=True)
+    found += results_of("two", 4, range(1, 3))
+    assert wanted
+    assert simulation.counted(found) == simulation.counted(wanted)
 
 
 def elements_of(
