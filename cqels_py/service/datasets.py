@@ -46,14 +46,14 @@ def dataset_of(text: str, base: str) -> AskedDataset:
             raise Forbidden("one-shot queries ask no other server: register a query with SERVICE, or leave it out")
         after_from = before[-1] == "FROM" or before == ["FROM", "NAMED"]
         if kind == "iri":
-            iri = urljoin(base, token[1:-1])
+            iri = resolved(base, token[1:-1])
             if before[-1] == "BASE":
                 base = iri
             elif after_from:
                 _add(found, iri, named=before[-1] == "NAMED")
             elif before[0] == "PREFIX":
                 # Whatever begins so may be named.
-                found.any_graph |= iri.startswith(urljoin(base, "/"))
+                found.any_graph |= iri.startswith(resolved(base, "/"))
             found.iris.add(iri)
         elif kind == "name" and after_from:
             raise UsageError(f"write the graph {token} of FROM as an IRI in brackets")
@@ -62,6 +62,14 @@ def dataset_of(text: str, base: str) -> AskedDataset:
         if kind == "name" and before[0] == "PREFIX":
             before = ["PREFIX", "PREFIX"]
     return found
+
+
+def resolved(base: str, iri: str) -> str:
+    """An IRI that may be relative to another one. UsageError for a text that is none."""
+    try:
+        return urljoin(base, iri)
+    except ValueError as error:
+        raise UsageError(f"<{iri}> is no IRI: {error}") from None
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:

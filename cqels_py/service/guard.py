@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -22,6 +23,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 SESSION = "/session"
 _OPEN = ("/healthz", "/livez", SESSION)
 _READING = ("GET", "HEAD", "OPTIONS")
+_HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^:\[\]/?#@]*))(?::[0-9]*)?")
 
 
 def is_loopback(host: str) -> bool:
@@ -75,7 +77,10 @@ class Guard:
             )
 
     def _is_own(self, origin: str, host: str) -> bool:
-        found = urlsplit(origin)
+        try:
+            found = urlsplit(origin)
+        except ValueError:
+            return False
         return found.scheme in ("http", "https") and found.netloc.lower() == host.lower()
 
     def _has_token(self, headers: Headers) -> bool:
@@ -99,11 +104,9 @@ def is_token(given: str, token: str | None) -> bool:
 
 
 def _host(header: str) -> str:
-    """The name without the port."""
-    name = header.lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.partition(":")[0]
+    """The name without the port; a header that is none as it is."""
+    found = _HOST.fullmatch(header.lower())
+    return header if found is None else found[1] or found[2]
 
 
 def _bearer(header: str) -> str:

@@ -16,7 +16,7 @@ from cqels_py.engine.contents import WindowGraph, as_n_quads, static_graphs, win
 from cqels_py.errors import CqelsError, Place, QuerySyntaxError, UsageError
 from cqels_py.service.accept import chosen
 from cqels_py.service.answers import GRAPHS, SOLUTIONS
-from cqels_py.service.datasets import AskedDataset, dataset_of
+from cqels_py.service.datasets import AskedDataset, dataset_of, resolved
 from cqels_py.service.failures import Conflict, Forbidden, NotAcceptable, NotFound, TookTooLong, TooLarge
 from cqels_py.service.service import Service
 
@@ -77,7 +77,7 @@ def answer_once(service: Service, asked: OneShot) -> tuple[bytes, str]:
     dataset = dataset_of(asked.text, asked.base)
     if asked.default or asked.named:
         dataset.default, dataset.named = (
-            [urljoin(asked.base, each) for each in of] for of in (asked.default, asked.named)
+            [resolved(asked.base, each) for each in of] for of in (asked.default, asked.named)
         )
         dataset.iris.update(dataset.default, dataset.named)
     queries = [each.query for each in list(service.queries.values()) if each.query is not None]
@@ -145,9 +145,7 @@ def _check_known(service: Service, iri: str, path: str) -> None:
     """NotFound for a window that is not there, Conflict for one whose triples are not known."""
     _, _, name, _, number = [*path.split("/"), "", ""][:5]
     windows = windows_of(service.registered(name))
-    if not (number.isascii() and number.isdecimal() and 0 < int(number) <= len(windows)) or path != graph_of(
-        name, int(number)
-    ):
+    if path not in {graph_of(name, each) for each in range(1, len(windows) + 1)}:
         raise NotFound(f"the query {name!r} has {len(windows)} windows, and no graph <{iri}>")
     if reason := windows[int(number) - 1].unkept:
         raise Conflict(f"the triples of <{iri}> are not known: {reason}")

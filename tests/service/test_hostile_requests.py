@@ -40,3 +40,30 @@ def test_json_that_no_other_program_could_read(client: httpx.Client, path: str, 
     answer = client.request(method, path, content=body, headers=JSON)
     assert (answer.status_code, answer.json()["code"]) == (400, "CQ-DATA"), answer.text
     assert [each["name"] for each in client.get("/streams").json()] == ["readings"]
+
+
+@pytest.mark.parametrize(
+    "iri", ["http://[x", "http://a\u2100b/", "/queries/hot/windows/" + "9" * 5000, "/queries/hot/windows/01"]
+)
+def test_graphs_whose_names_are_none(client: httpx.Client, iri: str) -> None:
+    asked = [{"query": f"SELECT * {{ GRAPH <{iri}> {{ ?s ?p ?o }} }}"}]
+    asked += [{"query": "SELECT * { ?s ?p ?o }", name: iri} for name in ("default-graph-uri", "named-graph-uri")]
+    asked += [{"query": f"BASE <{iri}> SELECT * {{ ?s ?p ?o }}"}] if iri.startswith("http") else []
+    for parameters in asked:
+        answer = client.post("/sparql", data=parameters)
+        assert answer.status_code in (400, 404), answer.text
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "http://a\u2100b".encode()])
+def test_an_origin_that_is_none_is_another_one(client: httpx.Client, origin: str) -> None:
+    assert client.post("/queries/hot/pause", headers={"Origin": origin}).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["[::1", "localhost:8x", "localhost:80/x", "localhost@evil", "[::1]x", ""])
+def test_a_host_that_is_none_is_not_answered(client: httpx.Client, host: str) -> None:
+    assert client.get("/queries", headers={"Host": host}).status_code in (400, 403)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "[::1]", "[::1]:8737", "127.0.0.1:"])
+def test_hosts_with_and_without_a_port(client: httpx.Client, host: str) -> None:
+    assert client.get("/queries", headers={"Host": host}).status_code == 200
