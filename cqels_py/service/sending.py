@@ -13,7 +13,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from cqels_py.service.failures import Gone, TooMany
 from cqels_py.service.following import Cut, Hub
 from cqels_py.service.limits import Limits
-from cqels_py.service.result_forms import form_of
+from cqels_py.service.result_forms import Form, form_of
 from cqels_py.service.service import ServedQuery
 
 _BEHIND, _STOPPED = 4410, 1001
@@ -30,6 +30,11 @@ class ResultResponse:
         self._kind = kind
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "HEAD":
+            # There is no body whose end would be waited for: the connection is free for the next request.
+            await self._begin(send, form_of(self._kind))
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
         with subscribed(self._hub, self._limits, self._query):
             sending = asyncio.create_task(self._send(send))
             gone = asyncio.create_task(_until_gone(receive))
@@ -40,8 +45,7 @@ class ResultResponse:
                     task.cancel()
                 await asyncio.gather(sending, gone, return_exceptions=True)
 
-    async def _send(self, send: Send) -> None:
-        form = form_of(self._kind)
+    async def _begin(self, send: Send, form: Form) -> None:
         headers = [
             (b"content-type", form.content_type.encode()),
             (b"cache-control", b"no-store"),
@@ -49,6 +53,10 @@ class ResultResponse:
             (b"x-cqels-query", self._query.name.encode()),
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def _send(self, send: Send) -> None:
+        form = form_of(self._kind)
+        await self._begin(send, form)
         # The first bytes, so that proxies and clients see at once that it has begun.
         body, ends = form.begin(), False
         following = self._hub.follow(self._query, self._number)

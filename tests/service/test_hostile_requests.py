@@ -67,3 +67,12 @@ def test_a_host_that_is_none_is_not_answered(client: httpx.Client, host: str) ->
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "[::1]", "[::1]:8737", "127.0.0.1:"])
 def test_hosts_with_and_without_a_port(client: httpx.Client, host: str) -> None:
     assert client.get("/queries", headers={"Host": host}).status_code == 200
+
+
+def test_the_head_of_results_ends(client: httpx.Client) -> None:
+    """The connection takes the next request, and nobody has subscribed."""
+    with httpx.Client(base_url=client.base_url, headers=client.headers, timeout=10) as other:
+        head = other.head("/queries/hot/results")
+        assert (head.status_code, head.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        assert other.head("/queries/hot/results?from=x").status_code == 400
+        assert other.get("/queries/hot").json()["subscribers"] == 0
