@@ -9,6 +9,7 @@ from cqels_py.client import requests
 from cqels_py.client.failures import Unreachable
 from cqels_py.connections.retry import Backoff
 from cqels_py.errors import CqelsError, RunError
+from cqels_py.service.failures import NotFound
 
 Result = dict[str, Any]
 PATIENCE = 300.0
@@ -25,12 +26,19 @@ class Following:
     def __init__(self, name: str, start: int | None, patience: float) -> None:
         self._name = name
         self._number = start
+        self._created: float | None = None
         self._backoff = Backoff(patience)
         self._connected = False
         self._rest = b""
 
     def begin(self, figures: dict[str, Any]) -> requests.Request[None]:
-        """The request for the results that follow, after a look at the query's figures. RunError where nothing more will come."""
+        """The request for the results that follow, after a look at the query's figures.
+
+        RunError where nothing more will come, NotFound for another query of this name, whose numbers are others.
+        """
+        if self._created not in (None, figures["created"]):
+            raise NotFound(f"the query {self._name!r} was removed, and another one has its name now")
+        self._created = figures["created"]
         if self._number is None:
             self._number = figures["results"] + 1
         elif self._number == 0:

@@ -112,7 +112,8 @@ class Hub:
                 yield number, lines
                 number += len(lines)
                 continue
-            if query.failure is not None:
+            if query.failure is not None and not (query.kept.paused and number <= store.last):
+                # Nothing more comes. Results that a pause holds back are still to be sent.
                 yield Cut(number - 1, f"the query has stopped: {query.failure}")
                 return
             try:

@@ -8,9 +8,10 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,7 @@ from cqels_py.client.failures import error_of
 from cqels_py.client.following import Following
 from cqels_py.errors import DataError, QuerySyntaxError, RunError, UsageError
 from cqels_py.service.failures import Conflict, Gone, NotFound, ServiceError, Unauthorized
+from cqels_py.service.limits import Limits
 from cqels_py.service.server import Server, Serving
 from cqels_py.sources.documents import FORMATS
 from tests.service.support import HOT, N_TRIPLES, READINGS, reading
@@ -181,6 +183,48 @@ def test_results_go_on_behind_a_restart(tmp_path: Path) -> None:
     client.close()
 
 
+def test_another_query_of_the_same_name_is_another_one(client: Client) -> None:
+    """Its numbers begin at 1, and none of its results is passed over for having a number that the former one has had."""
+    client.submit("hot", HOT)
+    client.send("readings", reading("a", 31) + reading("b", 32), media_type=N_TRIPLES)
+    results = client.tail("hot", 1)
+    assert [next(results)["number"], next(results)["number"]] == [1, 2]
+    show, removed = client.show, threading.Event()
+
+    def show_once_removed(name: str) -> dict[str, Any]:
+        assert removed.wait(60)
+        return show(name)
+
+    client.show = show_once_removed  # type: ignore[method-assign]
+    client.stop("hot")
+    client.submit("hot", HOT)
+    removed.set()
+    with pytest.raises(NotFound, match="was removed, and another one has its name"):
+        next(results)
+
+
+def test_results_of_a_failed_query_that_a_pause_holds_back_are_waited_for(tmp_path: Path) -> None:
+    """In one response: a reader that is sent away because the query has failed would come back at once, again and again."""
+    with running(tmp_path, limits=Limits(silence=0.05)) as server, Client(server.address) as client:
+        client.put_stream("readings", READINGS)
+        client.submit("hot", HOT)
+        client.send("readings", reading("a", 31), media_type=N_TRIPLES)
+        client.pause("hot")
+        assert server.requests is not None
+        query = server.requests.service.query("hot")
+        query.failure = RunError("full")
+        query.store.wake()
+        asked = client._opened
+        with patch.object(client, "_opened", side_effect=asked) as opened:
+            batches = client.tail_batches("hot", 1)
+            assert [next(batches) for _ in range(4)] == [[], [], [], []]
+            client.resume("hot")
+            assert [result["number"] for result in chain.from_iterable(islice(filter(None, batches), 1))] == [1]
+            assert opened.call_count == 1
+            with pytest.raises(RunError, match="full"):
+                list(batches)
+
+
 def test_a_task_goes_on_behind_a_restart(tmp_path: Path) -> None:
     async def follow() -> list[int]:
         found: list[int] = []
@@ -259,7 +303,7 @@ def test_each_result_comes_once_however_connections_break(
     """Responses of some lengths, in parts of any size; the reader asks again for what has not come."""
     following = Following("hot", start, 60)
     taken: list[int] = []
-    figures = {"results": count, "first": 1, "state": "failed", "failure": "full"}
+    figures = {"results": count, "first": 1, "state": "failed", "failure": "full", "created": 1.5}
     part = cycle(sizes)
     for length in (*lengths, None, None):
         if taken and taken[-1] == count:
