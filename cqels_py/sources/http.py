@@ -209,9 +209,10 @@ class HttpReader:
 
     def _read(self) -> bool:
         """Read one response. Is that all there is?"""
-        headers = {"Accept": _ACCEPT, "Cache-Control": "no-cache"}
+        headers: dict[str, str | bytes] = {"Accept": _ACCEPT, "Cache-Control": "no-cache"}
         if self._events.last_id:
-            headers["Last-Event-ID"] = self._events.last_id
+            # UTF-8, as HTML's standard has it; a header neither begins nor ends with spaces.
+            headers["Last-Event-ID"] = self._events.last_id.encode().strip(b" \t")
         with self._client.stream("GET", self._endpoint.url, headers=headers) as response:
             if response.status_code == 204:
                 return True

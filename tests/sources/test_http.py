@@ -103,6 +103,23 @@ def test_a_response_that_breaks_off_goes_on_behind_the_last_event() -> None:
     assert asked[1] is not None
 
 
+def test_ids_of_events_are_any_text() -> None:
+    """Also in the header that asks for the events behind one, where it is UTF-8."""
+    asked: list[bytes] = []
+
+    def answer(request: Request) -> None:
+        last = (request.headers.get("last-event-id") or "").encode("latin-1")
+        asked.append(last)
+        n = 1 if not last else 2
+        request.send(kind="text/event-stream", body=f"retry: 10\nid: \u00e9\u4e2d{n} \ndata: {message(n)}\n\n".encode())
+
+    with served(answer) as url:
+        source, _ = opened(f"{url}/")
+        assert read(source, 2)[:2] == [1, 2]
+        source.close()
+    assert asked[:2] == [b"", "\u00e9\u4e2d1".encode()]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_events_with_ids_go_on_at_a_position(seed: int) -> None:
     """Another source goes on behind any element, also of events between two that have ids."""
