@@ -18,6 +18,7 @@ from cqels_py.connections.reach import Reach, httpx_hooks
 from cqels_py.connections.retry import Backoff
 from cqels_py.connections.schemes import needed
 from cqels_py.errors import CqelsError, RunError
+from cqels_py.formats.encodings import without_mark
 from cqels_py.sources.http_bodies import BODY_FORMATS, MEDIA_TYPES, BodyPart, BodyReader, put_parts
 from cqels_py.sources.live import Client, LiveSource, Message, MessageColumns, MessageQueue
 from cqels_py.sources.malformed import CountedReports
@@ -219,12 +220,12 @@ class HttpReader:
             self._check(response)
             self._backoff.reset()
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-            lines = lines_of(response.iter_bytes())
             if kind == _EVENTS:
                 self._events.begin()
-                self._put_events(lines)
+                self._put_events(event_lines(response.iter_bytes()))
                 return False
             if kind in _LINES:
+                lines = lines_of(without_mark(response.iter_bytes()))
                 self._put_all((line for line in lines if line.strip()), None)
                 return True
             form = self._body_format(kind)
@@ -276,6 +277,22 @@ def lines_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
             rest = rest[: MOST_BYTES + 1]
     if rest:
         yield rest
+
+
+def event_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines of an event stream without their ends, one of which may also be a \\r alone, and without a byte order mark."""
+    return lines_of(_newlines(without_mark(chunks)))
+
+
+def _newlines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks with \\n for each end of a line. A \\r ends one at once: whether a \\n follows may be known much later."""
+    returned = False
+    for chunk in chunks:
+        if not chunk:
+            continue
+        text = chunk.removeprefix(b"\n") if returned else chunk
+        returned = chunk.endswith(b"\r")
+        yield text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 @dataclass(slots=True)

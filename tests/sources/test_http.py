@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import CqelsError, DataError, RunError, UsageError
 from cqels_py.mappings.mapping import Mapping
-from cqels_py.sources.http import EventParser, lines_of
+from cqels_py.sources.http import EventParser, event_lines, lines_of
 from cqels_py.sources.protocol import Opening, Source
 from cqels_py.sources.urls import source_of
 from cqels_py.testing import check_source
@@ -213,6 +213,38 @@ def test_lines_do_not_depend_on_chunks(body: bytes, cuts: list[int]) -> None:
     chunks = [body[start:end] for start, end in itertools.pairwise(bounds)]
     lines = [line.removesuffix(b"\r") for line in body.split(b"\n")]
     assert list(lines_of(chunks)) == ([*lines[:-1], body.split(b"\n")[-1]] if body.split(b"\n")[-1] else lines[:-1])
+
+
+@given(
+    parts=st.lists(st.sampled_from([b"\r", b"\n", b"a", b"b"]), max_size=30),
+    cuts=st.lists(st.integers(0, 30)),
+    mark=st.booleans(),
+)
+def test_lines_of_events_do_not_depend_on_chunks(parts: list[bytes], cuts: list[int], mark: bool) -> None:
+    """Their ends are of three kinds; a byte order mark is no part of the first."""
+    body = b"".join(parts)
+    marked = b"\xef\xbb\xbf" * mark + body
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(marked)), len(marked)]
+    chunks = [marked[start:end] for start, end in itertools.pairwise(bounds)]
+    assert list(event_lines(chunks)) == body.splitlines()
+
+
+def test_a_return_ends_an_event_before_anything_follows() -> None:
+    chunks = iter([b"data: a\r\r", b"\ndata: b\r"])
+    lines = event_lines(chunks)
+    assert [next(lines), next(lines)] == [b"data: a", b""]
+    assert len(list(chunks)) == 1
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/x-ndjson"])
+def test_a_byte_order_mark(kind: str) -> None:
+    """It is no part of the first message."""
+    form = "data: {}\r\r" if kind == "text/event-stream" else "{}\n"
+    body = "".join(form.format(message(n)) for n in (1, 2))
+    with served(lambda request: request.send(kind=kind, body=b"\xef\xbb\xbf" + body.encode())) as url:
+        source, _ = opened(f"{url}/")
+        assert read(source, 2)[:2] == [1, 2]
+        source.close()
 
 
 def test_events_of_the_standard() -> None:
