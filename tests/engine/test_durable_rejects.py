@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -14,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import cqels_py as cqels
+from cqels_py.checkpoints import durable_files
+from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine import backlog
 from cqels_py.engine.durable import logged
 from cqels_py.engine.url_sinks import opened_sink
@@ -136,6 +140,26 @@ def test_refused_results_wherever_the_process_ends(
         assert [line for line in found if line["reason"] == "refused"] == refused
         again += to.refusals - len(refused)
     assert again > 0 or can_retry
+
+
+def test_a_refused_result_that_cannot_be_logged_is_kept_when_it_comes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    engine = cqels.Engine(checkpoint=tmp_path / "state", rejects=tmp_path / "rejects", report=lambda _: None)
+    query = engine.register(TEXT, name="q")
+    refused = cqels.errors.RefusedResult("an odd one").about(1, "a row")
+    with monkeypatch.context() as patch:
+        patch.setattr(durable_files, "append", full)
+        with pytest.raises(StorageError, match="No space left on device"):
+            query.refused(refused)
+    for _ in range(2):
+        query.refused(refused)
+    assert [line["number"] for line in lines(tmp_path / "rejects")] == [1]
+    assert engine.statistics.subscriber_errors == 1
+    engine.close()
 
 
 def test_another_file_of_rejects_is_refused(tmp_path: Path) -> None:

@@ -63,12 +63,13 @@ class DurableState:
         self.unclaimed.pop(registration.key, None)
         self.connections = [pair for pair in self.connections if pair[0] is not query]
 
-    def add_refused(self, key: str | None, record: Record) -> bool:
-        """A result of the query with this key is refused. False: it is known."""
-        result = json.dumps([key, record["number"], record["result"]])
-        known = result in self.refused
-        self.refused.add(result)
-        return not known
+    def is_refused(self, key: str | None, record: Record) -> bool:
+        """Is it known that this result of the query with this key is refused?"""
+        return _result_of(key, record) in self.refused
+
+    def add_refused(self, key: str | None, record: Record) -> None:
+        """A result of the query with this key is refused."""
+        self.refused.add(_result_of(key, record))
 
     def count_left_out(self, record: Record) -> None:
         """Input is left out; pushed elements have no position."""
@@ -80,3 +81,7 @@ class DurableState:
         numbers, counts = np.unique(batch.stream, return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             self.files.count(streams[number], count)
+
+
+def _result_of(key: str | None, record: Record) -> str:
+    return json.dumps([key, record["number"], record["result"]])

@@ -327,10 +327,11 @@ class LoggedInputs(Inputs):
     def refused(self, query: Query, record: Record) -> bool:
         registration = self._state.registrations.get(query)
         key = None if registration is None else registration.key
-        if not self._state.add_refused(key, record):
+        if self._state.is_refused(key, record):
             return False
         # As of input that is left out, the numbers of its head decide nothing. The sink commits the result after this.
         self._log.append(Kind.REFUSED, self._head(), json.dumps([key, record]).encode())
+        self._state.add_refused(key, record)
         self.sync()
         return True
 
