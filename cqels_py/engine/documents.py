@@ -73,6 +73,8 @@ class OnceKeys:
 
     def add(self, once: Once) -> None:
         """Keep a key, and forget old ones."""
+        # One that comes again after its time is the last one now.
+        self._kept.pop((once.stream, once.key), None)
         self._kept[once.stream, once.key] = once
         while self._kept:
             first = next(iter(self._kept.values()))

@@ -17,8 +17,8 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import slice_elements
 from cqels_py.checkpoints.log import look
 from cqels_py.dictionary import Dictionary
-from cqels_py.engine import clocks
-from cqels_py.engine.documents import Document, Taken
+from cqels_py.engine import clocks, documents
+from cqels_py.engine.documents import Document, Once, OnceKeys, Taken
 from cqels_py.engine.durable.records import Kind
 from cqels_py.errors import DataError
 from cqels_py.formats.scopes import ELEMENT, SOURCE
@@ -272,3 +272,13 @@ def test_bodies_with_keys_share_a_step_and_a_record(tmp_path: Path, monkeypatch:
     with Engine(checkpoint=tmp_path / "c", clock="wall") as engine:
         *again, wrong = engine.push_documents(documents)
         assert [str(each) for each in again] == [str(Taken(1, repeated=True))] * 5 and isinstance(wrong, DataError)
+
+
+def test_a_key_that_comes_again_after_its_time_is_forgotten_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "MOST_KEYS", 3)
+    monkeypatch.setattr("time.time", lambda: 90_003.0)
+    keys = OnceKeys()
+    for key, at in (("again", 0), ("old", 80_000), ("again", 90_000), ("c", 90_001), ("d", 90_002)):
+        keys.add(Once("s", key, "digest", at, 1))
+    assert [once["key"] for once in keys.plain()] == ["again", "c", "d"]
+    assert keys.found("s", "again", "digest") is not None
