@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 from cqels_py.checkpoints import log
@@ -49,6 +51,9 @@ def _copy(folder: Path, to: Path) -> None:
             continue
         # All that is appended from here on belongs to the original only. There are several while a snapshot is being written.
         logs = [log.name_of(each) for each in log.numbers(folder) if each >= number]
+        if logs and logs[0] != log.name_of(number):
+            # There are two newer snapshots by now.
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         since = [(each, (folder / each).read_bytes()) for each in logs]
         to.mkdir(parents=True, exist_ok=True)
         store = LocalStore(to)

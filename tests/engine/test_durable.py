@@ -603,6 +603,28 @@ def test_elements_are_taken_in_while_a_snapshot_is_written(tmp_path: Path, monke
         engine.close()
 
 
+def test_a_copy_has_the_log_of_its_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two snapshots that come while it is read remove that log."""
+    engine = cqels.Engine(checkpoint=tmp_path / "state")
+    query = engine.register(COUNT, name="count")
+    pushed(engine, 1, 2)
+    read, at = savepoints.from_bytes, [3, 4]
+
+    def meanwhile(data: bytes) -> Any:
+        while at:
+            pushed(engine, at.pop(0))
+            engine.checkpoint()
+        return read(data)
+
+    monkeypatch.setattr(savepoints, "from_bytes", meanwhile)
+    savepoints.copy(tmp_path / "state", tmp_path / "copy")
+    expected = numbers(query)
+    engine.close()
+    engine = cqels.Engine(checkpoint=tmp_path / "copy")
+    assert numbers(engine.queries[0]) == expected
+    engine.close()
+
+
 def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
