@@ -625,6 +625,23 @@ def test_a_copy_has_the_log_of_its_snapshot(tmp_path: Path, monkeypatch: pytest.
     engine.close()
 
 
+def test_a_folder_is_in_use_until_a_snapshot_is_written_also_after_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    engine, order = cqels.Engine(checkpoint=tmp_path, durable="off"), list[str]()
+    engine.register(COUNT, name="count")
+    pushed(engine, 1)
+    monkeypatch.setattr(engine._inputs._saving, "wait", lambda: order.append("written"))
+    engine._inputs._resources.callback(order.append, "left")
+    monkeypatch.setattr(durable_files, "sync", fail)
+    with pytest.raises(StorageError, match="cannot sync"):
+        engine.close()
+    assert order == ["written", "left"]
+
+
 def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

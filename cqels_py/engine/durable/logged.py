@@ -429,10 +429,14 @@ class LoggedInputs(Inputs):
         try:
             self._log_followed()
             self._sync()
-            self._saving.wait()
         finally:
-            self._log.close()
-            self._resources.close()
+            try:
+                # Others may use the folder when nothing is written any more.
+                self._syncing.wait()
+                self._saving.wait()
+            finally:
+                self._log.close()
+                self._resources.close()
 
     def _append(self, kind: Kind, *content: Block) -> None:
         if not self._replaying:
