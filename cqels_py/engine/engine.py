@@ -1080,6 +1080,11 @@ class Engine:
 
     # --- for queries ----------------------------------------------------------------------------------------------
 
+    @property
+    def _takes_nothing_more(self) -> bool:
+        """Has the engine failed or ended?"""
+        return self._steps.ended is not None
+
     def _subscriber_failed(self, error: RunError) -> None:
         self._reports.subscriber_failed(error)
 

@@ -17,8 +17,9 @@ import pytest
 from cqels_py.engine import clocks
 from cqels_py.engine.documents import Document
 from cqels_py.engine.engine import Engine
-from cqels_py.errors import UsageError
+from cqels_py.errors import RunError, UsageError
 from cqels_py.event_time.wall_clock import SECOND, WallClock
+from cqels_py.runners.local import LocalRunner
 
 EX = "http://ex.org/"
 PROV = "http://www.w3.org/ns/prov#generatedAtTime"
@@ -374,6 +375,54 @@ def test_an_exception_of_a_subscriber_is_reported_and_time_goes_on() -> None:
     engine.close()
     assert any("a subscriber raised ValueError('no') as time went on" in str(report) for report in reports)
     assert engine.statistics.subscriber_errors == 1
+
+
+def test_time_goes_on_after_errors_of_sinks_and_elements_and_exceptions_of_reports() -> None:
+    def report(error: object) -> None:
+        reports.append(str(error))
+        if len(reports) == 1:
+            raise ValueError("no report")
+
+    reports: list[str] = []
+    results = Results()
+    engine = Engine(clock="wall", clock_delay=0, report=report, batch=1000)
+    query = engine.register(
+        PREFIX + "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 1s STEP 50ms] { ?s :p ?o } }", changelog=True
+    )
+
+    def fail(result: Any) -> None:
+        results(result)
+        if len(results._rows) <= 2:
+            raise RunError("the server is away")
+
+    query.subscribe(fail)
+    # It waits for others, and the clock's thread finds the mistake.
+    engine.push(A, [("<not an IRI>", "<http://ex.org/p>", '"1"')], time=_soon())
+    push(engine, A, _soon(), "x")
+    results.wait_for(3)
+    engine.close()
+    assert sum("as time went on: the server is away" in each for each in reports) == 2
+    assert sum("not an IRI" in each for each in reports) == 1
+
+
+def test_a_failed_engine_does_not_follow_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    came = threading.Event()
+
+    def report(error: object) -> None:
+        told.append(str(error))
+        came.set()
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(LocalRunner, "follow", fail)
+    engine = Engine(clock="wall", report=report)
+    assert came.wait(PATIENCE)
+    _wait_until_no_clock_runs()
+    assert len(told) == 1
+    assert "time does not follow the clock any more" in told[0]
+    engine.close()
 
 
 def test_its_thread_ends_with_the_engine() -> None:
