@@ -80,9 +80,9 @@ def default_folder(name: str) -> Path:
 
 
 def token_of(file: Path | None) -> str | None:
-    """The token in a file, or else that of the environment, if there is one."""
+    """The token in a file, or else that of the environment, if there is one; without white space around it."""
     if file is None:
-        return os.environ.get(TOKEN)
+        return os.environ.get(TOKEN, "").strip() or None
     try:
         return file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

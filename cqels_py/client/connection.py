@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from cqels_py.client.failures import Unreachable
 from cqels_py.client.following import SILENCE
 from cqels_py.errors import MissingExtra, UsageError
+from cqels_py.service.names import VISIBLE
 
 SERVER = "http://127.0.0.1:8737"
 """The address at which `cqels serve` listens."""
@@ -31,10 +32,15 @@ class Connection:
             raise MissingExtra("the client needs the package httpx: pip install 'cqels_py[client]'") from None
         self.httpx: Any = httpx
         server = os.environ.get(ADDRESS, SERVER) if server is None else server
-        if token is not None and not token.isascii():
-            raise UsageError("a token has ASCII characters alone")
+        if token is not None and not VISIBLE.fullmatch(token):
+            # Without the token: messages are kept in logs.
+            raise UsageError("a token has one or more visible characters of ASCII, and spaces between them alone")
         self.server = server.rstrip("/")
         self._host = _host_of(server)
+        try:
+            httpx.URL(server).host  # noqa: B018
+        except (httpx.InvalidURL, ValueError):
+            raise _no_address(server) from None
         self._token = token
         self._timeout = timeout
         self.while_following = httpx.Timeout(timeout, read=SILENCE)
@@ -72,8 +78,12 @@ def _host_of(server: str) -> str:
     except ValueError:
         port_is_right = False
     if not port_is_right or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"{server!r} is not the address of a server; write one like {SERVER}")
+        raise _no_address(server)
     return parts.hostname
+
+
+def _no_address(server: str) -> UsageError:
+    return UsageError(f"{server!r} is not the address of a server; write one like {SERVER}")
 
 
 def _is_this_machine(host: str) -> bool:

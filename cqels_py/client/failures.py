@@ -27,10 +27,7 @@ def error_of(status: int, body: bytes, source: str | None = None) -> CqelsError:
     """The exception that the server has told, of the same class as there. `source`: names the text in which its place is."""
     problem = _problem(body)
     if problem is None:
-        answer = f"the server answers with status {status}{_phrase(status)}"
-        if status in _OF_PROXIES:
-            return Unreachable(answer)
-        return ServiceError(f"{answer}, and not in the way of cqels serve: is the address right?")
+        return Unreachable(_answered(status)) if status in _OF_PROXIES else foreign(status)
     kind = _classes().get(problem.get("code", ""), ServiceError)
     message, line = str(problem.get("detail") or problem.get("title") or _phrase(status)), problem.get("line")
     place = Place(line, problem.get("column"), source) if isinstance(line, int) else None
@@ -39,12 +36,21 @@ def error_of(status: int, body: bytes, source: str | None = None) -> CqelsError:
     return kind(message, place)
 
 
+def foreign(status: int) -> ServiceError:
+    """The answer of another server than that of this package."""
+    return ServiceError(f"{_answered(status)}, and not in the way of cqels serve: is the address right?")
+
+
+def _answered(status: int) -> str:
+    return f"the server answers with status {status}{_phrase(status)}"
+
+
 def _problem(body: bytes) -> dict[str, Any] | None:
     try:
         found = json.loads(body)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and "code" in found else None
+    return found if isinstance(found, dict) and isinstance(found.get("code"), str) else None
 
 
 def _phrase(status: int) -> str:

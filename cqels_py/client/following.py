@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from cqels_py.client import requests
-from cqels_py.client.failures import Unreachable
+from cqels_py.client.failures import Unreachable, foreign
 from cqels_py.connections.retry import Backoff
 from cqels_py.errors import CqelsError, RunError
 from cqels_py.service.failures import NotFound
@@ -55,7 +55,10 @@ class Following:
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > _MOST_BYTES:
             raise RunError(f"a result of {self._name!r} has more than {_MOST_BYTES >> 20} MiB")
-        found = [json.loads(line) for line in lines if line]
+        try:
+            found = [json.loads(line) for line in lines if line]
+        except ValueError:
+            raise foreign(200) from None
         new = [result for result in found if result.get("number", 0) >= (self._number or 0)]
         if new:
             self._number = new[-1]["number"] + 1

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from cqels_py.client.bodies import body_of, static_of
-from cqels_py.client.failures import error_of
-from cqels_py.service.names import checked_name
+from cqels_py.client.failures import error_of, foreign
+from cqels_py.errors import UsageError
+from cqels_py.service.names import VISIBLE, checked_name
 
 Answer = TypeVar("Answer")
 _JSON = "application/json"
@@ -29,14 +30,22 @@ class Request(Generic[Answer]):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Those of httpx's `build_request`."""
+        """Those of httpx's `build_request`. UsageError for a header that cannot be sent."""
+        for name, value in self.headers.items():
+            if not VISIBLE.fullmatch(value):
+                raise UsageError(
+                    f"{name} has visible characters of ASCII, and spaces between them alone, not {value!r}"
+                )
         return {"method": self.method, "url": self.path, "headers": dict(self.headers), "content": self.body}
 
     def answer(self, status: int, body: bytes) -> Answer:
         """The answer of the server. CqelsError if that is an error."""
         if not 200 <= status < 300:
             raise error_of(status, body, self.source)
-        return self.read(body)
+        try:
+            return self.read(body)
+        except ValueError:
+            raise foreign(status) from None
 
 
 def streams() -> Request[list[dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Names of streams and queries, which are segments of paths."""
+"""Names of streams and queries, which are segments of paths, and texts that stand in headers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import re
 from cqels_py.errors import UsageError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+VISIBLE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+"""The values that a header can have everywhere: ASCII without control characters, and without spaces around it."""
 
 
 def checked_name(name: str) -> str:

@@ -28,6 +28,7 @@ from cqels_py.service.app import Requests, application
 from cqels_py.service.failures import Starting
 from cqels_py.service.guard import LOOPBACK, Guard, is_loopback
 from cqels_py.service.limits import Limits
+from cqels_py.service.names import VISIBLE
 from cqels_py.service.responses import json_response, problem_response
 from cqels_py.service.service import Service
 
@@ -63,6 +64,10 @@ class Serving:
             )
         if self.token is not None and len(self.token) < 16:
             raise UsageError("the token has 16 characters or more")
+        if self.token is not None and not VISIBLE.fullmatch(self.token):
+            raise UsageError(
+                "the token has visible characters of ASCII, and spaces between them alone: no header could have it"
+            )
 
 
 class Gate:

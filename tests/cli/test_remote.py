@@ -17,6 +17,7 @@ import pytest
 
 from cqels_py.cli import remote, remote_output, tail
 from cqels_py.cli.failures import say
+from cqels_py.cli.serve import token_of
 from cqels_py.cli.tail import ChangingRows, LastRows
 from cqels_py.client import Client
 from cqels_py.client.connection import SERVER
@@ -212,3 +213,9 @@ def test_lists_and_figures_have_no_escape_sequences(capsys: pytest.CaptureFixtur
 def test_messages_have_no_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
     say("error: line 1: \x1b]0;x\x07\n\tsecond")
     assert capsys.readouterr().err == "error: line 1: \\u001b]0;x\\u0007\n\tsecond\n"
+
+
+def test_the_token_of_the_environment_has_no_spaces_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, token in (("many letters\r\n", "many letters"), (" ", None), ("", None)):
+        monkeypatch.setenv("CQELS_TOKEN", given)
+        assert token_of(None) == token

@@ -21,6 +21,7 @@ from cqels_py.client import AsyncClient, Client, Unreachable
 from cqels_py.client.bodies import MEDIA_TYPES
 from cqels_py.client.failures import error_of
 from cqels_py.client.following import Following
+from cqels_py.client.requests import plan, queries
 from cqels_py.errors import DataError, QuerySyntaxError, RunError, UsageError
 from cqels_py.service.failures import Conflict, Gone, NotFound, ServiceError, Unauthorized
 from cqels_py.service.limits import Limits
@@ -264,7 +265,50 @@ def test_a_token(tmp_path: Path) -> None:
             assert client.queries() == []
 
 
-@pytest.mark.parametrize("server", ["localhost:8737", "ftp://localhost", "http://", "http://localhost:99999", ""])
+@pytest.mark.parametrize(
+    "token", ["", "many secret letters\r", " many secret letters", "many\nsecret letters", "secret, and größer"]
+)
+def test_a_token_that_cannot_be_sent_is_in_no_message(server: str, token: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a token has") as failed:
+        Client(server, token=token).queries()
+    assert "secret" not in str(failed.value)
+    if token:
+        with pytest.raises(UsageError, match="no header could have it") as refused:
+            Serving(data=tmp_path, token=token)
+        assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["a\nb", "ä", "", " a"])
+def test_a_header_that_cannot_be_sent(client: Client, text: str) -> None:
+    with pytest.raises(UsageError, match="Idempotency-Key has visible characters"):
+        client.send("readings", reading("a", 31), media_type=N_TRIPLES, key=text)
+    with pytest.raises(UsageError, match="Content-Type has visible characters"):
+        client.send("readings", reading("a", 31), media_type=text)
+
+
+def test_a_server_of_another_kind() -> None:
+    with pytest.raises(ServiceError, match="is the address right"):
+        queries().answer(200, b"<html>")
+    with pytest.raises(ServiceError, match="is the address right"):
+        plan("hot").answer(200, b"\xff")
+    with pytest.raises(ServiceError, match="is the address right"):
+        Following("hot", 1, 60).take(b"<html>\n")
+    assert type(error_of(400, b'{"code": [1]}')) is ServiceError
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "localhost:8737",
+        "ftp://localhost",
+        "http://",
+        "http://localhost:99999",
+        "",
+        "http://a\x01b",
+        "http://xn--/",
+        "http://ö_ö",
+    ],
+)
 def test_an_address_that_is_none(server: str) -> None:
     with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:8737"):
         Client(server)
