@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from cqels_py.connections.location import Location, Options
 from cqels_py.connections.schemes import needed
 from cqels_py.errors import UsageError
+
+_TO_BE_TRIED_AGAIN: Final = (408, 425, 429)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,11 @@ def options_behind(location: Location) -> Options:
     """The options behind "#"."""
     behind = location.url.partition("#")[2]
     return Options(dict(parse_qsl(behind, keep_blank_values=True)), location.shown)
+
+
+def may_pass(status: int) -> bool:
+    """Is it the status of an answer that another try, later, may not get?"""
+    return status >= 500 or status in _TO_BE_TRIED_AGAIN
 
 
 def httpx_for(location: Location) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cqels_py.batches.results import ResultBatch
-from cqels_py.connections.http import Endpoint, endpoint_of, httpx_for
+from cqels_py.connections.http import Endpoint, endpoint_of, httpx_for, may_pass
 from cqels_py.connections.location import Location
 from cqels_py.connections.reach import httpx_hooks
 from cqels_py.connections.retry import Backoff
@@ -22,7 +22,6 @@ from cqels_py.sinks.protocol import SinkOpening
 
 NUMBER, SIGNATURE = "X-Cqels-Number", "X-Cqels-Signature"
 _LOG = logging.getLogger("cqels_py")
-_TO_BE_TRIED_AGAIN = (408, 425, 429)
 _SECONDS = 10.0
 
 
@@ -128,7 +127,7 @@ class Webhook:
             return str(error) or type(error).__name__
         if 200 <= status < 300:
             return None
-        if status >= 500 or status in _TO_BE_TRIED_AGAIN:
+        if may_pass(status):
             return f"status {status}"
         refused = RefusedResult(
             f"{self._to.endpoint.shown} refuses a result with status {status}: {body.decode()}"

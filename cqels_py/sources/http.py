@@ -12,7 +12,7 @@ from typing import Any
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements, empty_elements, slice_elements
-from cqels_py.connections.http import Endpoint, endpoint_of, httpx_for
+from cqels_py.connections.http import Endpoint, endpoint_of, httpx_for, may_pass
 from cqels_py.connections.location import Location
 from cqels_py.connections.reach import Reach, httpx_hooks
 from cqels_py.connections.retry import Backoff
@@ -29,7 +29,6 @@ _LOG = logging.getLogger("cqels_py")
 _EVENTS = "text/event-stream"
 _LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines")
 _ACCEPT = ", ".join([_EVENTS, *_LINES, *(f"{kind};q=0.5" for kind in MEDIA_TYPES)])
-_TO_BE_TRIED_AGAIN = (408, 425, 429)
 _CONNECT_SECONDS = 10.0
 
 
@@ -248,7 +247,7 @@ class HttpReader:
 
     def _check(self, response: Any) -> None:
         status = response.status_code
-        if status >= 500 or status in _TO_BE_TRIED_AGAIN:
+        if may_pass(status):
             raise self._httpx.HTTPError(f"status {status}")
         if status != 200:
             raise RunError(f"{self._endpoint.shown} answers with status {status}")

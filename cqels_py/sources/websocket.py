@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from cqels_py.connections.http import Endpoint, endpoint_of
+from cqels_py.connections.http import Endpoint, endpoint_of, may_pass
 from cqels_py.connections.location import Location
 from cqels_py.connections.reach import Reach
 from cqels_py.connections.retry import Backoff
@@ -70,7 +70,7 @@ class WebSocketReader:
                 reason = "the server closed the connection"
             except self._errors.InvalidStatus as error:
                 status = error.response.status_code
-                if status in _CLIENT_ERRORS:
+                if status in _CLIENT_ERRORS and not may_pass(status):
                     self._queue.fail(RunError(f"{self._endpoint.shown} answers with status {status}"))
                     return
                 reason = f"status {status}"

@@ -303,6 +303,21 @@ def test_a_websocket_that_is_refused() -> None:
         source.close()
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_websocket_whose_server_has_too_much_to_do(status: int) -> None:
+    """It is asked again, as it is over HTTP."""
+    asked: list[str] = []
+
+    def refuse(connection: Any, request: Any) -> Any:
+        asked.append(request.path)
+        return connection.respond(status, "later") if len(asked) == 1 else None
+
+    with websocket(lambda connection: connection.send(message(1)), refuse=refuse) as url:
+        source, _ = opened(url)
+        assert read(source, 1)[:1] == [1]
+        source.close()
+
+
 @pytest.mark.parametrize(
     ("url", "module", "package"), [("http://h/", "httpx", "httpx"), ("ws://h/", "websockets.sync.client", "websockets")]
 )

@@ -11,13 +11,13 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
+from cqels_py.connections.http import may_pass
 from cqels_py.connections.reach import Reach, httpx_hooks
 from cqels_py.connections.retry import Backoff
 from cqels_py.errors import CqelsError, RunError
 from cqels_py.sources.ldes.pages import ACCEPT, media_type
 
 _LOG = logging.getLogger("cqels_py")
-_TO_BE_TRIED_AGAIN: Final = (408, 425, 429)
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS: Final = 5
 _CONNECT_SECONDS, _READ_SECONDS = 10.0, 60.0
@@ -208,7 +208,7 @@ class PageFetcher:
             status = response.status_code
             if status in _REDIRECTS and "location" in response.headers:
                 return str(response.headers["location"])
-            if status >= 500 or status in _TO_BE_TRIED_AGAIN:
+            if may_pass(status):
                 raise _NotNow(f"status {status}", _seconds(response.headers.get("retry-after")))
             if status == 410:
                 return Response(url, None, gone=True)
