@@ -73,6 +73,9 @@ class PostgresSink(RowSink):
         self._to = to
         self._backoff = Backoff(to.patience)
         self._table: Table
+        # Rows that the server refuses in the transaction, so many of which have been reported, in this one or before it was lost.
+        self._refusals: list[RefusedResult] = []
+        self._told = 0
         self._open()
 
     def _open(self) -> None:
@@ -92,6 +95,7 @@ class PostgresSink(RowSink):
 
     def flush(self) -> None:
         if self._rows:
+            self._told = 0
             self._patiently(self._transaction)
             self._rows = []
 
@@ -138,16 +142,19 @@ class PostgresSink(RowSink):
             # The connection was lost while this transaction was being committed, and it was.
             return
         changes = self._changes()
+        self._refusals = []
         with self._connection.transaction():
             self._apply(changes)
             self._table.note(self._number)
+            # Before the commit: a process that ends between the two tells them, rather than that nobody knows of them.
+            self._tell()
         self._held = self._number
 
     def _changes(self) -> list[Row]:
         return self._table.changes(self._rows) if self._to.changelog else self._rows
 
     def _apply(self, changes: Sequence[Row]) -> None:
-        """Apply changes; of those that the server refuses, leave out single ones, which are reported."""
+        """Apply changes; of those that the server refuses, leave out single ones, which are to be reported."""
         if not changes:
             return
         try:
@@ -176,4 +183,12 @@ class PostgresSink(RowSink):
         )
         if self._opening.report is None:
             raise refused
-        self._opening.report(refused)
+        self._refusals.append(refused)
+
+    def _tell(self) -> None:
+        """Report the refused rows of the transaction, each once, however often it is made."""
+        report = self._opening.report
+        if report is not None:
+            for refused in self._refusals[self._told :]:
+                self._told += 1
+                report(refused)

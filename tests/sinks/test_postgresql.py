@@ -210,6 +210,35 @@ def test_a_transaction_whose_commit_was_lost_is_not_repeated(
     sink.close()
 
 
+def test_a_refused_row_of_a_transaction_that_is_made_again_is_reported_once(
+    postgresql: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    postgresql.execute("CREATE TABLE alerts (s text, v int)")
+    dictionary, reports = Dictionary(), list[RunError]()
+    sink: Any = sink_of(f"{url}#alerts").open(opening(dictionary, report=reports.append))
+    tried: list[int] = []
+
+    def note(number: int) -> None:
+        tried.append(number)
+        raise psycopg.OperationalError("the connection was lost")
+
+    sink.write(batch(dictionary, [("<http://e/a>", '"x"'), ("<http://e/b>", number(2)), ("<http://e/c>", '"y"')]))
+    monkeypatch.setattr(sink._table, "note", note)
+    sink.flush()
+    assert tried == [3]
+    assert postgresql.execute("SELECT s, v FROM alerts") == [("http://e/b", 2)]
+    assert [str(report).partition("the row is ")[2] for report in reports] == [
+        "('http://e/a', 'x')",
+        "('http://e/c', 'y')",
+    ]
+    sink.write(batch(dictionary, [("<http://e/d>", '"z"')]))
+    sink.flush()
+    assert len(reports) == 3
+    sink.close()
+
+
 def opened(url: str, **more: Any) -> Sink:
     return sink_of(url).open(opening(Dictionary(), **more))
 
