@@ -156,6 +156,9 @@ class MessageDecoder:
                 quads = list(pyoxigraph.parse(body, format=_FORMATS[form]))
                 yield number, plain_numbers(quads) if isinstance(self._opening.map, MessageContext) else quads
             except DataError as error:
+                if error.place is None:
+                    # As of Jelly, which has no lines.
+                    error = DataError(error.message.removeprefix(f"{self._source}: "), self._place(number))
                 self._malformed(error.about(body.decode("utf-8", "backslashreplace")))
             except PARSER_ERRORS as error:
                 told = (

@@ -13,6 +13,7 @@ import pytest
 import cqels_py.spark
 from cqels_py.errors import DataError, UsageError
 from cqels_py.mappings.mapping import Mapping
+from tests.sources.test_http_bodies import jelly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,6 +113,15 @@ def test_what_is_malformed_behind_an_empty_message_is_rejected_by_a_map() -> Non
     assert "not UTF-8" in told[6]
     assert "expected one JSON object" in told[7]
     assert [row["time"] for row in triples(how, *values) if row["predicate"] == f"<{EX}value>"] == [5, 5]
+
+
+def test_each_message_that_is_no_jelly_is_rejected() -> None:
+    how = messages.MessageParsing("value", format="jelly", arrival="timestamp")
+    good = jelly([7])
+    told = rejects(how, good, b"\xffno frame", good, b"\xffno frame")
+    assert list(told) == [1, 3]
+    assert told[1].startswith("frame 1 is not valid Jelly")
+    assert len(triples(how, good, b"\xffno frame")) == len(triples(how, good)) > 0
 
 
 @pytest.mark.parametrize("by_map", [True, False])
