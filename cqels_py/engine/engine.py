@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -475,10 +475,13 @@ class Engine:
             # A subscriber, or another thread, may have been faster.
             if query in self._queries:
                 self._inputs.unregistered(query)
-                query.close()
-                self._refresh.forget(query)
-                self._registry.remove(query)
-                self._queries_changed()
+                try:
+                    query.close()
+                finally:
+                    # Also if a sink cannot be closed.
+                    self._refresh.forget(query)
+                    self._registry.remove(query)
+                    self._queries_changed()
 
     @in_turn
     def declare(self, stream: str, *, lateness: Duration = 0, clock: str | None = None) -> None:
@@ -842,11 +845,13 @@ class Engine:
             self._steps.ended = UsageError("the engine has been closed: make a new engine")
         self._clocks.stop()
         done(self)
-        for query in list(self._known):
-            query.end()
-        self._pushing.stop()
-        self._inputs.close()
-        self._reports.close()
+        # The last ones first, and each whatever those before it raise, such as a sink that cannot be closed.
+        with ExitStack() as closing:
+            closing.callback(self._reports.close)
+            closing.callback(self._inputs.close)
+            closing.callback(self._pushing.stop)
+            for query in list(self._known):
+                closing.callback(query.end)
 
     @undisturbed
     def _end_input(self, until: int | None = None, *, ended: bool = False) -> None:

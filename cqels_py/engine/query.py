@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from html import escape
 from itertools import chain
@@ -513,10 +513,10 @@ class Query:
         """No more results; those that wait can still be taken."""
         self.delivery.close()
         self._waiting.close()
-        self.close_sinks()
         if self._dataflow is not None:
             self._explanation, self._last_profile = explain(self._dataflow), profile_of(self._dataflow)
             self._dataflow = None
+        self.close_sinks()
 
     def end(self) -> None:
         """The engine takes in nothing more: streams of results end, and sinks are closed."""
@@ -524,9 +524,10 @@ class Query:
         self.close_sinks()
 
     def close_sinks(self) -> None:
-        """Close the sinks that were opened by their URLs: nothing more is written to them."""
-        while self._opened:
-            close_sink(self._opened.pop())
+        """Close the sinks that were opened by their URLs: nothing more is written to them. Errors are raised when all are closed."""
+        with ExitStack() as closing:
+            while self._opened:
+                closing.callback(close_sink, self._opened.pop(0))
 
     def _from_number(self, first: int, kept: Sequence[ResultBatch]) -> Iterator[ResultBatch]:
         """The results from this number on, which are there no longer for one that takes those that wait."""

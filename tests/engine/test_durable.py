@@ -33,7 +33,7 @@ from cqels_py.checkpoints import durable_files, savepoints
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine.durable import logged, registration
 from cqels_py.engine.durable.saved_state import copied
-from cqels_py.errors import DataError, UnsupportedQuery, UsageError
+from cqels_py.errors import DataError, RunError, UnsupportedQuery, UsageError
 from tests.support.amount import long, step
 from tests.support.endpoint import endpoint
 from tests.support.faults import Crash, Faults, PowerFailures, crash
@@ -640,6 +640,53 @@ def test_a_folder_is_in_use_until_a_snapshot_is_written_also_after_an_error(
     with pytest.raises(StorageError, match="cannot sync"):
         engine.close()
     assert order == ["written", "left"]
+
+
+class Unclosable:
+    """A sink that cannot be closed, as one whose disk is full."""
+
+    changelog = False
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    def open(self, opening: Any) -> Unclosable:
+        return self
+
+    def write(self, batch: Any) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def close(self) -> None:
+        self.closed += 1
+        raise RunError("no room")
+
+
+def test_a_sink_that_cannot_be_closed_keeps_no_query_and_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sinks = [Unclosable() for _ in range(4)]
+    given = iter(sinks)
+    monkeypatch.setattr("cqels_py.engine.query.sink_of", lambda _: next(given))
+    engine = cqels.Engine(checkpoint=tmp_path)
+    for name in ("one", "two", "gone"):
+        engine.register(COUNT, name=name).write_to("sqlite:none")
+    gone = engine.queries[-1]
+    gone.write_to("sqlite:none")
+    with pytest.raises(RunError, match="no room"):
+        engine.unregister(gone)
+    assert [sink.closed for sink in sinks] == [0, 0, 1, 1]
+    assert [query.name for query in engine.queries] == ["one", "two"]
+    pushed(engine, 1)
+    engine.checkpoint()
+    with pytest.raises(RunError, match="no room"):
+        engine.close()
+    assert [sink.closed for sink in sinks] == [1, 1, 1, 1]
+    engine = cqels.Engine(checkpoint=tmp_path)
+    assert [query.name for query in engine.queries] == ["one", "two"]
+    engine.close()
 
 
 def test_a_snapshot_that_cannot_be_written_is_told_and_tried_again(
