@@ -41,9 +41,9 @@ class WaitingResults:
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._listeners: tuple[Callable[[], None], ...] = ()
-        self._keeps: int | None = None
-        self._most_without: tuple[int, int | None] = most, None
-        self._waits = False
+        self._most_without = most
+        # Do other queries read them, and does a stream have older ones dropped, or their makers wait?
+        self._feeds = self._drops = self._waits = False
         self.streamed = False
         """Does a stream take them?"""
         self.ended = False
@@ -66,8 +66,9 @@ class WaitingResults:
         with self._lock:
             self._batches.append(detached(batch))
             self._count += len(batch)
-            if self._keeps is not None and self._count > self._keeps:
-                self._drop_oldest(self._keeps)
+            keeps = self._most if self._drops else MOST_OF_A_FEED if self._feeds else None
+            if keeps is not None and self._count > keeps:
+                self._drop_oldest(keeps)
             elif self._count > self._most:
                 self._overfull.add(self)
         self._tell()
@@ -92,7 +93,7 @@ class WaitingResults:
 
     def keep_only_last(self, only: bool) -> None:
         """Keep the last `MOST_OF_A_FEED` results, and drop and count older ones."""
-        self._keeps = MOST_OF_A_FEED if only else None
+        self._feeds = only
 
     def begin_stream(self, most: int, full: str) -> None:
         """At most so many wait for one who is called back.
@@ -101,9 +102,8 @@ class WaitingResults:
         in nothing more.
         """
         with self._lock:
-            self._most_without = self._most, self._keeps
-            self.streamed, self._most, self._waits = True, most, full == WAIT
-            self._keeps = most if full == DROP else self._keeps
+            self._most_without = self._most
+            self.streamed, self._most, self._waits, self._drops = True, most, full == WAIT, full == DROP
 
     def wait_for_room(self) -> bool:
         """Wait for room if that is wanted, and say so; False: others decide."""
@@ -121,8 +121,8 @@ class WaitingResults:
         """Do not call back any more; the limits are those of before."""
         with self._lock:
             self._listeners = tuple(each for each in self._listeners if each != listener)
-            self.streamed, self._waits = False, False
-            self._most, self._keeps = self._most_without
+            self.streamed = self._waits = self._drops = False
+            self._most = self._most_without
             self._make_room()
             self._room.notify_all()
 

@@ -15,6 +15,11 @@ S = "http://ex.org/s"
 QUERY = f"SELECT ?n {{ STREAM <{S}> [RANGE 1h] {{ ?s <urn:p> ?n }} }}"
 
 
+CONSTRUCTED = (
+    f"REGISTER STREAM <urn:c> AS CONSTRUCT {{ ?s <urn:p> ?n }} {{ STREAM <{S}> [RANGE 1h] {{ ?s <urn:p> ?n }} }}"
+)
+
+
 def triples(number: int) -> list[Any]:
     return [("urn:a", "urn:p", number)]
 
@@ -101,6 +106,23 @@ def test_older_results_are_dropped_and_counted() -> None:
         return [number(result) async for result in stream], query.dropped
 
     assert asyncio.run(main()) == ([7, 8, 9, 10, 11], 7)
+
+
+def test_older_results_are_dropped_also_when_other_queries_come_and_go() -> None:
+    async def main() -> tuple[list[int], int, int]:
+        engine = Engine()
+        query = engine.register(CONSTRUCTED)
+        stream = query.stream(most=5, full="drop")
+        reader = engine.register(QUERY.replace(S, "urn:c"))
+        engine.unregister(reader)
+        for n in range(12):
+            engine.push(S, triples(n), time=n)
+        found = [number(await anext(stream)) for _ in range(5)]
+        engine.register(QUERY.replace(S, "urn:c"))
+        await stream.aclose()
+        return found, query.dropped, query.waiting
+
+    assert asyncio.run(main()) == ([7, 8, 9, 10, 11], 7, 0)
 
 
 @pytest.mark.parametrize("full", ["fail", "wait"])
