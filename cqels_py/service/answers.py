@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 from cqels_py.engine.query import Query
 from cqels_py.engine.result import Result
 from cqels_py.errors import UsageError
 from cqels_py.service.accept import chosen
-from cqels_py.service.failures import Conflict, TooLarge
+from cqels_py.service.failures import Conflict, NotAcceptable, TooLarge
 
 SOLUTIONS = {
     "application/sparql-results+json": "json",
@@ -27,6 +28,8 @@ GRAPHS = {
     "application/n-quads": "nquads",
 }
 
+_NOT_IN_XML = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+
 
 def answer_in(query: Query, most: int, *, accept: str) -> tuple[bytes, str]:
     """The answer and its media type. Conflict for a query that has none, NotAcceptable, TooLarge."""
@@ -42,13 +45,27 @@ def answer_in(query: Query, most: int, *, accept: str) -> tuple[bytes, str]:
         if form == "nquads":
             # No graph has a name.
             form = "nt"
-        return current.serialize(format=form, encoding="utf-8"), kind
+        try:
+            return in_xml(current.serialize(format=form, encoding="utf-8"), kind), kind
+        except ValueError as error:
+            # RDF/XML abbreviates predicates, and some have no part that is a name.
+            raise NotAcceptable(f"the answer cannot be written as {kind} ({error}): accept another form") from None
     if query.form == "ASK":
         boolean = bool(current and current[-1].boolean)
         return _serialized(SOLUTIONS[kind], _ask(boolean)), kind
     if SOLUTIONS[kind] == "tsv":
         return _tsv(query.variables, current), kind
-    return _serialized(SOLUTIONS[kind], _select(query.variables, current)), kind
+    return in_xml(_serialized(SOLUTIONS[kind], _select(query.variables, current)), kind), kind
+
+
+def in_xml(body: bytes, kind: str) -> bytes:
+    """A body of this media type, as parsers of XML will read it. NotAcceptable for one with characters that XML does not have."""
+    if not kind.endswith("xml"):
+        return body
+    if _NOT_IN_XML.search(body):
+        raise NotAcceptable(f"the answer has control characters, which {kind} cannot hold: accept another form")
+    # Parsers take a plain one for the end of a line.
+    return body.replace(b"\r", b"&#13;")
 
 
 def _select(variables: tuple[str, ...], rows: list[Result]) -> Any:

@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 from cqels_py.engine.contents import WindowGraph, as_n_quads, static_graphs, windows_of
 from cqels_py.errors import CqelsError, Place, QuerySyntaxError, UsageError
 from cqels_py.service.accept import chosen
-from cqels_py.service.answers import GRAPHS, SOLUTIONS
+from cqels_py.service.answers import GRAPHS, SOLUTIONS, in_xml
 from cqels_py.service.datasets import AskedDataset, dataset_of, resolved
 from cqels_py.service.failures import Conflict, Forbidden, NotAcceptable, NotFound, TookTooLong, TooLarge
 from cqels_py.service.service import Service
@@ -177,7 +177,7 @@ def _evaluated(request: bytes, seconds: int, rows: int) -> tuple[bytes, str]:
         raise TooLarge("the query needs more memory or time than it may have")
     told = json.loads(head)
     if "kind" in told:
-        return body, told["kind"]
+        return in_xml(body, told["kind"]), told["kind"]
     raise _refused(told["error"], told["detail"], rows)
 
 

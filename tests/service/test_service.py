@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import httpx
 import pytest
+from rdflib import Graph
 from websockets.sync.client import connect
 
 from cqels_py.service.limits import Limits
@@ -270,3 +272,31 @@ def test_results_that_are_no_longer_kept(tmp_path: Path) -> None:
         gone = client.get("/queries/hot/results?from=4096", headers={"Accept": "application/x-ndjson"})
         assert gone.status_code == 410 and gone.json()["first"] == first
         assert [each["number"] for each in results(client, 1, start=0)] == [first]
+
+
+def test_answers_that_xml_cannot_hold(tmp_path: Path) -> None:
+    """An answer is what was asked, or refused: neither a mistake of the server nor a document that no parser reads."""
+    window = "{ STREAM <http://ex.org/readings> [RANGE 1h] { ?s <http://ex.org/t> ?t } }"
+    solutions, graphs = "application/sparql-results+xml", "application/rdf+xml"
+
+    def answer(path: str, accept: str, **parameters: str) -> httpx.Response:
+        return client.get(path, params=parameters, headers={"Accept": accept})
+
+    with served(tmp_path / "data") as client:
+        declare(client, clock="events")
+        register(client, "all", f"SELECT ?s ?t {window}")
+        register(client, "graph", f"CONSTRUCT {{ ?s <http://ex.org/t> ?t }} {window}")
+        register(client, "unnamed", f"CONSTRUCT {{ ?s <urn:x:> ?t }} {window}")
+        assert send(client, b'<http://ex.org/a> <http://ex.org/t> "\\r" .\n').status_code == 200
+        literal = ElementTree.fromstring(answer("/queries/all/answer", solutions).content).find(".//{*}literal")
+        assert literal is not None and literal.text == "\r"
+        found = Graph().parse(data=answer("/queries/graph/answer", graphs).content, format="xml")
+        assert [str(each) for each in found.objects()] == ["\r"]
+        refused = answer("/queries/unnamed/answer", graphs)
+        assert (refused.status_code, refused.json()["code"]) == (406, "CQ-NOT-ACCEPTABLE")
+        assert send(client, b'<http://ex.org/a> <http://ex.org/t> "\\u0001" .\n').status_code == 200
+        asked = {"query": "SELECT ?t { GRAPH </queries/all/windows/1> { ?s ?p ?t } }"}
+        for path, accept in (("/queries/all/answer", solutions), ("/queries/graph/answer", graphs)):
+            assert answer(path, accept).status_code == 406
+        assert answer("/sparql", solutions, **asked).status_code == 406
+        assert answer("/sparql", "text/csv", **asked).status_code == 200
