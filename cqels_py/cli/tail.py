@@ -70,6 +70,8 @@ class TextTable:
                 self._rows, self._start = _standing(client, self._name, self._variables)
             except Conflict:
                 say(f"{self._name} has no answer that changes: the table has its last results")
+        # The number of the next result: all that follow are shown, here or in the table of the text to which they belong.
+        self._number = figures["results"] + 1 if self._start is None else self._start
         self._line = "waiting for results"
         self._checked = time.monotonic()
         self.next: int | None = None
@@ -81,10 +83,10 @@ class TextTable:
         table.show(self._line)
         taken = 0
         try:
-            for results in _limited(self._client, self._name, self._start, limit):
+            for results in _limited(self._client, self._name, self._number, limit):
                 replaced = self._replaced()
                 if replaced is not None:
-                    self.next = None if replaced["changelog"] or not results else results[0]["number"]
+                    self.next = None if replaced["changelog"] else self._number
                     return replaced, taken
                 self._take(results)
                 taken += len(results)
@@ -98,6 +100,7 @@ class TextTable:
     def _take(self, results: list[dict[str, Any]]) -> None:
         for result in results:
             self._rows.take(_row(result.get("bindings", result), self._variables), result["sign"] == "+")
+            self._number = result["number"] + 1
             self._line = f"result {result['number']:,} · {result['time']}"
 
     def _replaced(self) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -181,6 +182,26 @@ def test_a_text_that_replaces_the_query_has_a_table_of_its_own(
     first, _, second = out.getvalue().strip().partition("hot\n")[2].partition("hot\n")
     assert ("44" in first, "44" in second) == (True, False)
     assert "55" in second
+
+
+def test_no_result_is_left_out_where_another_text_is_seen_by_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the new text that come between the sign of life and the figures belong to its table."""
+    monkeypatch.setattr(tail, "_CHECK_SECONDS", 0)
+    text = {"name": "hot", "changelog": False, "form": "SELECT", "variables": ["s"]}
+    responses = iter([[[]], [[{"number": number, "time": "t", "sign": "+", "bindings": {}} for number in (3, 4)]]])
+    asked: list[int | None] = []
+
+    class Replaced:
+        def show(self, name: str) -> dict[str, Any]:
+            return {**text, "generation": 2, "results": 4, "first": 1}
+
+        def tail_batches(self, name: str, start: int | None) -> Iterator[list[dict[str, Any]]]:
+            asked.append(start)
+            yield from next(responses)
+
+    client: Any = Replaced()
+    tail._show_table(client, {**text, "generation": 1, "results": 2, "first": 1}, None, 2)
+    assert asked == [3, 3]
 
 
 def test_rows_of_an_answer_and_last_rows() -> None:
