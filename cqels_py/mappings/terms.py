@@ -23,6 +23,8 @@ _INSIDE_QUOTES = r'^"(?P<text>[^"]*)"'
 _LAST_HASHED = 4
 """Tags of terms with texts in the dictionary are 1 to 4."""
 _TEXTS = (pa.string(), pa.large_string())
+_VIEWS = ("string_view", "utf8_view")
+"""Texts of Polars and DuckDB. (A list of texts has their name within its own.)"""
 _DOUBLES = (pa.float32(), pa.float64())
 _MOST_INLINE = 1 << (VALUE_BITS - 1)
 _MOST_DIGITS = 6
@@ -162,18 +164,28 @@ def _lexical(column: pa.Array, name: str) -> tuple[pa.Array, str]:
     if pa.types.is_integer(kind):
         return column.cast(pa.string()), "integer"
     if pa.types.is_decimal(kind):
-        return column.cast(pa.string()), "decimal"
+        return _decimal_texts(column), "decimal"
     if pa.types.is_floating(kind):
         return _double_texts(column), "double"
     if pa.types.is_date(kind):
         return column.cast(pa.date32()).cast(pa.string()), "date"
     if pa.types.is_timestamp(kind):
         return _instant_texts(column), "dateTime"
-    if "string" in str(kind) or "utf8" in str(kind):
+    if str(kind) in _VIEWS:
         return column.cast(pa.large_string()), ""
     raise DataError(
         f"the column {name} of type {kind} has no terms: texts, numbers, truth values, timestamps, dates and null have"
     )
+
+
+def _decimal_texts(column: pa.Array) -> pa.Array:
+    """Without exponents, which xsd:decimal does not have and Arrow writes for numbers near 0."""
+    texts = column.cast(pa.string())
+    with_exponent = pc.match_substring(texts, "E").fill_null(False)
+    if not pc.any(with_exponent).as_py():
+        return texts
+    plain = [format(value, "f") for value in column.filter(with_exponent).to_pylist()]
+    return pc.replace_with_mask(texts, with_exponent, pa.array(plain, pa.string()))
 
 
 def _double_texts(column: pa.Array) -> pa.Array:

@@ -125,6 +125,11 @@ WRONG: list[tuple[dict[str, Any], type[CqelsError], str]] = [
     ({"subject": "{sensor}"}, DataError, "the table:1: the row has no subject"),
     ({"frame": [1]}, UsageError, "an Arrow table or reader, not list"),
     ({"frame": pd.DataFrame({**FRAME, "t": [[1]]})}, DataError, "the column t of type list.* has no terms"),
+    (
+        {"frame": pd.DataFrame({**FRAME, "t": [["warm"]]})},
+        DataError,
+        "the column t of type list.*string.* has no terms",
+    ),
 ]
 
 

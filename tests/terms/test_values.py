@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rdflib import BNode, Literal, URIRef
 
@@ -100,6 +100,7 @@ COLUMNS = st.one_of(
     ),
     st.lists(st.one_of(st.none(), st.integers(0, (1 << 64) - 1))).map(lambda v: pa.array(v, pa.uint64())),
     st.lists(st.one_of(st.none(), st.booleans())).map(lambda v: pa.array(v, pa.bool_())),
+    st.lists(st.one_of(st.none(), st.decimals(-100, 100, places=10))).map(lambda v: pa.array(v, pa.decimal128(20, 10))),
     st.lists(st.one_of(st.none(), st.dates())).map(lambda v: pa.array(v, pa.date32())),
     st.lists(st.one_of(st.none(), st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)))).map(
         lambda v: pa.array(v, pa.timestamp("us"))
@@ -111,6 +112,7 @@ COLUMNS = st.one_of(
 
 
 @given(COLUMNS, st.integers(0, 3))
+@example(pa.array([Decimal("1E-8"), None, Decimal("2.5"), Decimal(0)], pa.decimal128(20, 10)), 0)
 def test_a_value_of_a_column_is_the_term_of_that_value_alone(column: pa.Array, start: int) -> None:
     dictionary, column = Dictionary(), column.slice(start)
     expected = [None if value is None else text_of(value) for value in column.to_pylist()]
