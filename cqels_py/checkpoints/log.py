@@ -76,6 +76,8 @@ class Log:
 
     def begin(self, number: int) -> None:
         """Sync all that was appended, and begin the log of this number. After StorageError the former one goes on."""
+        # Of an unfinished record that was not cut nothing would be left to sync.
+        self._check()
         self.sync()
         path = _path(self._folder, number)
         try:

@@ -186,6 +186,27 @@ def test_a_log_that_cannot_be_begun_leaves_the_former_one(
     assert contents(folder) == [*CONTENTS, b"taken"]
 
 
+def test_no_log_follows_a_record_that_could_not_be_cut(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def torn(descriptor: int, data: Any) -> None:
+        os.write(descriptor, data[:5])
+        fail()
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    writer = log.Log(folder)
+    writer.resume(3, len(CONTENTS))
+    with monkeypatch.context() as patch:
+        patch.setattr(durable_files, "append", torn)
+        patch.setattr(durable_files, "cut", fail)
+        with pytest.raises(StorageError, match="cannot write"):
+            writer.append(5, b"torn")
+    with pytest.raises(StorageError, match="Make a new engine"):
+        writer.begin(4)
+    assert log.numbers(folder) == [3]
+    assert contents(folder) == CONTENTS
+
+
 def test_after_an_error_of_a_sync_nothing_more_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(descriptor: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
