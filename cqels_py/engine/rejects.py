@@ -8,7 +8,8 @@ import stat
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -91,7 +92,8 @@ class Rejects:
         size = self._size()
         if size:
             assert self._file is not None
-            os.fsync(self._file.fileno())
+            with self._told():
+                os.fsync(self._file.fileno())
         return size
 
     def _size(self) -> int:
@@ -151,7 +153,8 @@ class Rejects:
     def close(self) -> None:
         """Nothing more follows."""
         if self._file is not None:
-            self._file.close()
+            with self._told():
+                self._file.close()
 
     def _tell(self, record: Record) -> None:
         if self._most_remembered:
@@ -163,9 +166,14 @@ class Rejects:
     def _write(self, record: Record) -> None:
         assert self._file is not None
         line = json.dumps(record) + "\n"
+        with self._told(), self._writing:
+            self._file.write(line)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """An error of the file inside is a RunError."""
         try:
-            with self._writing:
-                self._file.write(line)
+            yield
         except OSError as error:
             raise RunError(f"cannot write the rejects to {self._path}: {error.strerror}") from error
 

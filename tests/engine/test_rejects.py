@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +192,23 @@ def test_a_full_disk_is_an_error_and_the_engine_remains_usable() -> None:
         engine.push(ONE, [triple("a", 1)], time=1)
     engine.push(ONE, [triple("b", 51)], time=51)
     assert len(list(results())) == 2
+    # What was not written is tried once more.
+    with pytest.raises(RunError, match="cannot write the rejects to /dev/full"):
+        engine.close()
+
+
+def test_a_file_that_cannot_be_synced_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    engine = Engine(rejects=tmp_path / "rejects", report=ignore)
+    engine.register(QUERY)
+    for time in (50, 1):
+        engine.push(ONE, [triple("a", time)], time=time)
+    monkeypatch.setattr("cqels_py.engine.rejects.os.fsync", fail)
+    with pytest.raises(RunError, match=r"cannot write the rejects to .*Input/output error"):
+        engine.rejects.sync()
+    engine.close()
 
 
 def test_the_graph_is_kept_where_a_query_asks_for_it(tmp_path: Path) -> None:
