@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cqels_py.engine.durable.summary import summary
 from cqels_py.engine.engine import Engine
 from cqels_py.engine.query import Query
 from cqels_py.errors import DataError, UsageError
@@ -313,6 +314,13 @@ def test_a_query_that_was_registered_just_before_is_not_touched(tmp_path: Path, 
         push(whole, each)
     assert rows(there) == rows(alone)
     assert rows(later) == rows(all_seen)
+    engine.close()
+
+
+def test_a_summary_of_the_checkpoint_has_the_query(tmp_path: Path) -> None:
+    engine = Engine(checkpoint=tmp_path / "state", report=lambda _: None)
+    register(engine, QUERIES[0], name="later", backfill=history(tmp_path, (A,), drawn(0, 40)))
+    assert summary(tmp_path / "state").queries == {"later": 0}
     engine.close()
 
 

@@ -52,6 +52,7 @@ def summary(folder: Path) -> Summary:
     records = [record for each in log.numbers(folder) if each >= loaded for record in log.look(folder, each)]
     header = json.loads(str(state[HEADER]["json"]))
     queries = {each["key"]: count for each, count in zip(header["queries"], header["counts"], strict=True)}
+    joining = ""
     elements = cast(int, state[f"{ENGINE}counters"]["elements"])
     for record in records:
         content = memoryview(record.content)[HEAD.size :]
@@ -61,6 +62,10 @@ def summary(folder: Path) -> Summary:
             elements += count_of(elements_behind(content))
         elif record.kind == Kind.REGISTER:
             queries[head_of(content)["given"]["key"]] = 0
+        elif record.kind in (Kind.JOIN, Kind.JOINING):
+            joining = head_of(content)["given"]["key"]
+        elif record.kind == Kind.JOINED:
+            queries[joining] = 0
         elif record.kind == Kind.UNREGISTER:
             queries.pop(bytes(content).decode(), None)
     return Summary(elements, len(records), queries, snapshots, logs)
