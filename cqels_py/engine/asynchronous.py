@@ -24,7 +24,8 @@ _AT_ONCE = 64
 class ResultStream:
     """The results of a query as they come: an asynchronous iterator, which ends with the query or its engine.
 
-    Results that wait are given first, and each to one iterator alone. It belongs to the event loop in which it is first asked.
+    Results that wait are given first, and each to one iterator alone. It belongs to the event loop in which it is first asked, and
+    ends with it.
     """
 
     def __init__(self, waiting: WaitingResults) -> None:
@@ -32,6 +33,7 @@ class ResultStream:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._added: asyncio.Event | None = None
         self._given = 0
+        self._closed = False
 
     def __aiter__(self) -> ResultStream:
         return self
@@ -40,6 +42,8 @@ class ResultStream:
         # Not at the top: an engine without event loops starts sooner.
         import asyncio
 
+        if self._closed:
+            raise StopAsyncIteration
         if self._loop is None:
             self._loop, self._added = asyncio.get_running_loop(), asyncio.Event()
             self._waiting.listen(self._wake)
@@ -47,16 +51,17 @@ class ResultStream:
         self._given += 1
         if not self._given % _AT_ONCE:
             await asyncio.sleep(0)
-        while True:
+        while not self._closed:
             self._added.clear()
             ended = self._waiting.ended
             result = self._waiting.next()
             if result is not None:
                 return result
             if ended:
-                await self.aclose()
-                raise StopAsyncIteration
+                self._close()
+                break
             await self._added.wait()
+        raise StopAsyncIteration
 
     async def __aenter__(self) -> ResultStream:
         return self
@@ -65,15 +70,26 @@ class ResultStream:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Give no more results; those that wait can be taken otherwise."""
-        self._waiting.end_stream(self._wake)
+        """Give no more results, also to a task that waits for one; those that wait can be taken otherwise."""
+        self._close()
+        if self._loop is not None:
+            self._wake()
+
+    def _close(self) -> None:
+        # Once: another stream may have begun since then.
+        if not self._closed:
+            self._closed = True
+            self._waiting.end_stream(self._wake)
 
     def _wake(self) -> None:
         """Called by any thread when there are results, or will be no more."""
         assert self._loop is not None
         assert self._added is not None
-        if not self._loop.is_closed():
+        try:
             self._loop.call_soon_threadsafe(self._added.set)
+        except RuntimeError:
+            # The loop is closed, perhaps just now: nobody can ask for results any more.
+            self._close()
 
 
 class PushingThread:

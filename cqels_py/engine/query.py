@@ -387,7 +387,7 @@ class Query:
         ...     await send(result.bindings)
         """
         self._check_taken()
-        if self._waiting.streamed:
+        if self._waiting.are_streamed():
             raise UsageError("this query has a stream: let one task read it, and give the results to others")
         if whole(most, "most", "results") < 1:
             raise UsageError(f"most is 1 or more results, not {most}")
@@ -551,7 +551,7 @@ class Query:
         """The callback, or with `on_error="report"` a function that calls it and reports its exceptions."""
         check_callable(callback, "the callback", of)
         check_plain(callback)
-        if self._waiting.streamed:
+        if self._waiting.are_streamed():
             raise UsageError("the results of this query go to its stream(): use either subscribe() or stream()")
         if on_error not in ("raise", "report"):
             raise UsageError(f"on_error is 'raise' or 'report', not {on_error!r}")

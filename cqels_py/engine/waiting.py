@@ -22,6 +22,10 @@ MOST_OF_A_FEED = 1 << 16
 """The number of results that wait of a query that other queries read; older ones are dropped: the program may never ask for them."""
 
 
+BETWEEN_LOOKS = 0.5
+"""Seconds in which those who wait for room learn that nobody will make any."""
+
+
 class WaitingResults:
     """The results of one query, in order, until they are taken. Any thread may take them, each result goes to one.
 
@@ -44,8 +48,7 @@ class WaitingResults:
         self._most_without = most
         # Do other queries read them, and does a stream have older ones dropped, or their makers wait?
         self._feeds = self._drops = self._waits = False
-        self.streamed = False
-        """Does a stream take them?"""
+        self._streamed = False
         self.ended = False
         """Is nothing added any more?"""
         self.dropped = 0
@@ -95,6 +98,12 @@ class WaitingResults:
         """Keep the last `MOST_OF_A_FEED` results, and drop and count older ones."""
         self._feeds = only
 
+    def are_streamed(self) -> bool:
+        """Does a stream take them? One whose event loop is closed ends."""
+        if self._streamed:
+            self._tell()
+        return self._streamed
+
     def begin_stream(self, most: int, full: str) -> None:
         """At most so many wait for one who is called back.
 
@@ -103,14 +112,17 @@ class WaitingResults:
         """
         with self._lock:
             self._most_without = self._most
-            self.streamed, self._most, self._waits, self._drops = True, most, full == WAIT, full == DROP
+            self._streamed, self._most, self._waits, self._drops = True, most, full == WAIT, full == DROP
 
     def wait_for_room(self) -> bool:
         """Wait for room if that is wanted, and say so; False: others decide."""
-        with self._lock:
-            while self._waits and not self.ended and self._count > self._most:
-                self._room.wait()
-            return self._waits
+        while True:
+            with self._lock:
+                if not self._waits or self.ended or self._count <= self._most:
+                    return self._waits
+                self._room.wait(BETWEEN_LOOKS)
+            # A stream whose event loop has been closed meanwhile ends.
+            self._tell()
 
     def listen(self, listener: Callable[[], None]) -> None:
         """From now on call back, in any thread, when results have been added, or none will be."""
@@ -121,7 +133,7 @@ class WaitingResults:
         """Do not call back any more; the limits are those of before."""
         with self._lock:
             self._listeners = tuple(each for each in self._listeners if each != listener)
-            self.streamed = self._waits = self._drops = False
+            self._streamed = self._waits = self._drops = False
             self._most = self._most_without
             self._make_room()
             self._room.notify_all()

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from cqels_py import Engine, RunError, UsageError
+from cqels_py.engine import waiting
+from cqels_py.engine.waiting import WaitingResults
 
 S = "http://ex.org/s"
 QUERY = f"SELECT ?n {{ STREAM <{S}> [RANGE 1h] {{ ?s <urn:p> ?n }} }}"
@@ -159,6 +161,93 @@ def test_a_closed_stream_holds_up_nobody() -> None:
             await engine.apush(S, triples(n), time=n)
 
     assert asyncio.run(main()) == 0
+
+
+def test_a_stream_that_is_closed_again_leaves_the_next_one_alone() -> None:
+    async def main() -> list[int]:
+        engine = Engine()
+        query = engine.register(QUERY)
+        first = query.stream()
+        engine.push(S, triples(0), time=0)
+        assert number(await anext(first)) == 0
+        await first.aclose()
+        second = query.stream(most=2, full="drop")
+        await first.aclose()
+        with pytest.raises(UsageError, match="has a stream"):
+            query.stream()
+        for n in range(1, 6):
+            engine.push(S, triples(n), time=n)
+        with pytest.raises(StopAsyncIteration):
+            await anext(first)
+        engine.finish()
+        return [number(result) async for result in second]
+
+    assert asyncio.run(main()) == [4, 5]
+
+
+def test_a_task_that_waits_ends_when_another_one_closes_its_stream() -> None:
+    async def main() -> list[int]:
+        engine = Engine()
+        query = engine.register(QUERY)
+        stream = query.stream()
+        came = asyncio.Event()
+
+        async def read() -> list[int]:
+            found = []
+            async for result in stream:
+                found.append(number(result))
+                came.set()
+            return found
+
+        task = asyncio.create_task(read())
+        engine.push(S, triples(0), time=0)
+        await came.wait()
+        await stream.aclose()
+        return await asyncio.wait_for(task, 60)
+
+    assert asyncio.run(main()) == [0]
+
+
+def test_a_stream_ends_with_its_event_loop() -> None:
+    engine = Engine()
+    query = engine.register(QUERY)
+
+    async def first() -> int:
+        return number(await anext(query.stream(most=2)))
+
+    engine.push(S, triples(0), time=0)
+    assert asyncio.run(first()) == 0
+    pushing = threading.Thread(target=lambda: [engine.push(S, triples(n), time=n) for n in range(1, 9)], daemon=True)
+    pushing.start()
+    pushing.join(60)
+    assert not pushing.is_alive()
+    assert list(map(number, query.results())) == list(range(1, 9))
+    query.subscribe(lambda _: None)
+
+
+def test_who_waits_for_room_goes_on_when_the_event_loop_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "BETWEEN_LOOKS", 0.01)
+    engine = Engine()
+    query = engine.register(QUERY)
+    check, waits = WaitingResults.wait_for_room, threading.Event()
+
+    def wait_for_room(results: WaitingResults) -> bool:
+        waits.set()
+        return check(results)
+
+    monkeypatch.setattr(WaitingResults, "wait_for_room", wait_for_room)
+    engine.push(S, triples(0), time=0)
+    pushing = threading.Thread(target=lambda: [engine.push(S, triples(n), time=n) for n in range(1, 9)], daemon=True)
+
+    async def main() -> None:
+        await anext(query.stream(most=2))
+        pushing.start()
+        await asyncio.to_thread(waits.wait, 60)
+
+    asyncio.run(main())
+    pushing.join(60)
+    assert not pushing.is_alive()
+    assert list(map(number, query.results())) == list(range(1, 9))
 
 
 def test_an_unregistered_query_ends_its_stream() -> None:
