@@ -141,7 +141,7 @@ class Requests:
 
     async def get_plan(self, request: Request) -> ASGIApp:
         query = self.service.registered(request.path_params["name"])
-        kind = chosen(request.headers.get("accept", ""), PLANS)
+        kind = chosen(_accept(request), PLANS)
         text = await self._done(query.explain, PLANS[kind])
         if kind != "text/vnd.graphviz":
             windows = await self._done(window_list, self.service, request.path_params["name"])
@@ -150,7 +150,7 @@ class Requests:
 
     async def get_profile(self, request: Request) -> ASGIApp:
         query = self.service.registered(request.path_params["name"])
-        kind = chosen(request.headers.get("accept", ""), PROFILES)
+        kind = chosen(_accept(request), PROFILES)
         profile = await self._done(query.profile)
         if kind == "application/json":
             return json_response(profile.as_dict())
@@ -160,7 +160,7 @@ class Requests:
         query = self.service.query(request.path_params["name"])
         makes_graphs = query.query is not None and query.query.form == "CONSTRUCT"
         offered = (EVENTS, LINES, JELLY) if makes_graphs else (EVENTS, LINES)
-        kind = chosen(request.headers.get("accept", ""), offered)
+        kind = chosen(_accept(request), offered)
         if kind == JELLY:
             require_pyjelly("results as Jelly")
         number = first_number(query, _whole(request.query_params.get("from")), request.headers.get("last-event-id"))
@@ -169,7 +169,7 @@ class Requests:
         return ResultResponse(self.hub, self.service.limits, query, number, kind)
 
     async def get_answer(self, request: Request) -> ASGIApp:
-        name, accept = request.path_params["name"], request.headers.get("accept", "")
+        name, accept = request.path_params["name"], _accept(request)
         body, kind, number = await self._done(self.service.answer, name, partial(answer_in, accept=accept))
         headers = {"Cache-Control": "no-store", "Vary": "Accept", "Cqels-Result": str(number)}
         return Response(body, media_type=kind, headers=headers)
@@ -221,7 +221,7 @@ class Requests:
             raise TooMany(f"{self._asked} one-shot queries run already: send it a little later")
         base = str(request.base_url)
         default, named = parameters.getlist("default-graph-uri"), parameters.getlist("named-graph-uri")
-        asked = OneShot(text, base, request.headers.get("accept", ""), default, named)
+        asked = OneShot(text, base, _accept(request), default, named)
         self._asked += 1
         try:
             answering = partial(answer_once, self.service, asked)
@@ -336,6 +336,11 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     else:
         told = MethodNotAllowed(f"{request.url.path} does not take {request.method}", headers=dict(error.headers or {}))
     return problem_response(told)
+
+
+def _accept(request: Request) -> str:
+    """The header Accept, which may come in several lines."""
+    return ", ".join(request.headers.getlist("accept"))
 
 
 def _check_json(request: Request) -> None:

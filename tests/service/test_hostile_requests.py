@@ -76,3 +76,13 @@ def test_the_head_of_results_ends(client: httpx.Client) -> None:
         assert (head.status_code, head.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
         assert other.head("/queries/hot/results?from=x").status_code == 400
         assert other.get("/queries/hot").json()["subscribers"] == 0
+
+
+def test_accept_in_several_lines(client: httpx.Client) -> None:
+    for first, second in (
+        ("text/html", "text/csv"),
+        ("text/csv", "text/html"),
+        ("text/csv;q=0.9", "application/json;q=0.1"),
+    ):
+        answer = client.get("/queries/hot/answer", headers=[("Accept", first), ("Accept", second)])
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/csv; charset=utf-8"), answer.text
