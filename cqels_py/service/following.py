@@ -41,6 +41,10 @@ class Wakes:
         self._waiting.add(future)
         return future
 
+    def leave(self, future: asyncio.Future[None]) -> None:
+        """Nobody waits for this one any more."""
+        self._waiting.discard(future)
+
     def _wake(self) -> None:
         self._asked = False
         waiting, self._waiting = self._waiting, set()
@@ -91,32 +95,34 @@ class Hub:
         wakes = self.wakes_of(store)
         while True:
             future = wakes.future()
-            if self.ending:
-                yield Cut(number - 1, "the server stops")
-                return
-            if query.removed:
-                yield Cut(number - 1, "the query was removed")
-                return
-            lines: Sequence[bytes] = ()
-            if not query.kept.paused:
-                try:
-                    if store.is_in_memory(number):
-                        lines = store.read(number, AT_ONCE)
-                    else:
-                        lines = await asyncio.to_thread(store.read, number, AT_ONCE)
-                except NotKept as error:
-                    yield Cut(number - 1, f"too slow: results before number {error.first} are no longer kept")
-                    return
-            if lines:
-                future.cancel()
-                yield number, lines
-                number += len(lines)
-                continue
-            if query.failure is not None and not (query.kept.paused and number <= store.last):
-                # Nothing more comes. Results that a pause holds back are still to be sent.
-                yield Cut(number - 1, f"the query has stopped: {query.failure}")
-                return
             try:
-                await asyncio.wait_for(future, self._limits.silence)
-            except TimeoutError:
-                yield number, ()
+                if self.ending:
+                    yield Cut(number - 1, "the server stops")
+                    return
+                if query.removed:
+                    yield Cut(number - 1, "the query was removed")
+                    return
+                lines: Sequence[bytes] = ()
+                if not query.kept.paused:
+                    try:
+                        if store.is_in_memory(number):
+                            lines = store.read(number, AT_ONCE)
+                        else:
+                            lines = await asyncio.to_thread(store.read, number, AT_ONCE)
+                    except NotKept as error:
+                        yield Cut(number - 1, f"too slow: results before number {error.first} are no longer kept")
+                        return
+                if lines:
+                    yield number, lines
+                    number += len(lines)
+                    continue
+                if query.failure is not None and not (query.kept.paused and number <= store.last):
+                    # Nothing more comes. Results that a pause holds back are still to be sent.
+                    yield Cut(number - 1, f"the query has stopped: {query.failure}")
+                    return
+                try:
+                    await asyncio.wait_for(future, self._limits.silence)
+                except TimeoutError:
+                    yield number, ()
+            finally:
+                wakes.leave(future)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
+from cqels_py.service.following import Hub
+from cqels_py.service.limits import Limits
 from tests.service.support import EX, register, served
 
 TOKEN = "a token of many letters"
@@ -86,3 +92,23 @@ def test_accept_in_several_lines(client: httpx.Client) -> None:
     ):
         answer = client.get("/queries/hot/answer", headers=[("Accept", first), ("Accept", second)])
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/csv; charset=utf-8"), answer.text
+
+
+@pytest.mark.parametrize("results", [0, 9])
+def test_readers_leave_nothing_behind(results: int) -> None:
+    """Neither while a query has no results nor while a reader is behind them: it waits for the next ones once at a time."""
+
+    async def most_that_wait() -> int:
+        store = Mock(last=results, read=lambda number, most: [b"{}"] if number <= results else [])
+        kept = SimpleNamespace(paused=False)
+        query: Any = SimpleNamespace(store=store, removed=False, failure=None, kept=kept)
+        hub = Hub(Limits(silence=0.001))
+        following = hub.follow(query, 1)
+        for _ in range(9):
+            await anext(following)
+        found = len(hub.wakes_of(store)._waiting)
+        await following.aclose()  # type: ignore[attr-defined]
+        assert not hub.wakes_of(store)._waiting
+        return found
+
+    assert asyncio.run(most_that_wait()) <= 1
