@@ -133,6 +133,9 @@ def _routed(job: Job, frames: Mapping[int, Frame], batch: int | None, timing: Ti
     parts += [_times(job, _time(frame) - timing.lateness, stage.TIME, frame) for frame in timing.beside]
     if timing.clock_delay is not None:
         parts.append(_clock(job, next(iter(frames.values())), timing.clock_delay))
+    if any(map(_has_texts, frames.values())):
+        # Beside integers Spark would take the texts for such, which times in ISO 8601 are not.
+        parts = [each.withColumn("time", F.col("time").cast("string")) for each in parts]
     rows = reduce(lambda one, other: one.unionByName(other), parts)
     return rows.mapInArrow(route, ROUTED)
 
@@ -333,6 +336,11 @@ def _time(frame: Frame) -> Column:
 def _has_integers(frame: Frame) -> bool:
     """Are its times integers, or texts that may be integers?"""
     return "time" in frame.columns and isinstance(frame.schema["time"].dataType, IntegralType | StringType)
+
+
+def _has_texts(frame: Frame) -> bool:
+    """Are its times texts?"""
+    return "time" in frame.columns and isinstance(frame.schema["time"].dataType, StringType)
 
 
 def _context() -> TaskContext:

@@ -172,7 +172,8 @@ def _without_clock(
         is_told = pc.less_equal(batch.column("stream"), _TOLD)
         if pc.any(is_told).as_py():
             tells = batch.filter(is_told)
-            for stream, time in zip(*(tells.column(name).to_pylist() for name in ("stream", "time")), strict=True):
+            times = tells.column("time").cast(pa.int64())
+            for stream, time in zip(tells.column("stream").to_pylist(), times.to_pylist(), strict=True):
                 key = _TOLD - stream, 0
                 latest[key] = max(latest.get(key, time), time)
             batch = batch.filter(pc.invert(is_told))

@@ -244,3 +244,34 @@ def test_heavy_values(setting: Setting) -> None:
     wanted = local(text, ELEMENTS)
     assert wanted
     assert setting.results() == wanted
+
+
+def test_times_of_one_stream_are_texts(spark: SparkSession, tmp_path: Path) -> None:
+    """Those of another one are timestamps, and those of a third one integers."""
+    kinds = {
+        "s": (pa.string(), "1970-01-01T00:00:01Z"),
+        "t": (pa.timestamp("us", "UTC"), 2_000_000),
+        "u": (pa.int64(), 3_000_000),
+    }
+    frames = {}
+    for name, (kind, moment) in kinds.items():
+        (tmp_path / name).mkdir()
+        columns = {
+            "time": pa.array([moment], kind),
+            "subject": [f"<{EX}{name}>"],
+            "predicate": [f"<{EX}v>"],
+            "object": ['"1"'],
+        }
+        pq.write_table(pa.table(columns), tmp_path / name / "1.parquet")
+        schema = spark.read.parquet(str(tmp_path / name)).schema
+        frames[EX + name] = spark.readStream.schema(schema).parquet(str(tmp_path / name))
+    branches = " UNION ".join(f"{{ STREAM <{EX}{name}> [RANGE 1h] {{ ?a <{EX}v> ?x }} }}" for name in kinds)
+    answers = continuous(frames, f"SELECT ?a WHERE {{ {branches} }}", state=tmp_path / "state")
+    told: list[tuple[float, str]] = []
+
+    def keep(each: DataFrame, batch: int) -> None:
+        told.extend((row["time"].timestamp(), row["a"]) for row in each.toArrow().to_pylist())
+
+    writer = answers.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    writer.foreachBatch(keep).start().awaitTermination()
+    assert sorted(told) == [(1.0, f"<{EX}s>"), (2.0, f"<{EX}t>"), (3.0, f"<{EX}u>")]
