@@ -55,7 +55,7 @@ class Dictionary:
         self._overflow: dict[str, tuple[int, int]] = {}
         self._documents = 0
         self._next_overflow = 1
-        self._pinned: list[Ids] = []
+        self._pinned: set[int] = set()
         self._holders: list[Callable[[], Iterable[Ids]]] = []
         self.lock = threading.RLock()
         self._publish()
@@ -275,7 +275,8 @@ class Dictionary:
 
     def pin(self, ids: Ids) -> None:
         """Keep these terms forever (constants of queries)."""
-        self._pinned.append(np.array(ids, np.int64).reshape(-1))
+        with self.lock:
+            self._pinned.update(np.asarray(ids, np.int64).ravel().tolist())
 
     def hold(self, live: Callable[[], Iterable[Ids]]) -> None:
         """From now on, `collect` also keeps the ids that `live` returns at that time. One under way in another thread ends first."""
@@ -312,7 +313,8 @@ class Dictionary:
         def keep(ids: Ids) -> None:
             kernel.keep(np.ascontiguousarray(ids).reshape(-1), self.table, self.arena, table, arena, meta)
 
-        for ids in chain(self._pinned, live, *(holder() for holder in self._holders)):
+        pinned = np.fromiter(self._pinned, np.int64, len(self._pinned))
+        for ids in chain((pinned,), live, *(holder() for holder in self._holders)):
             keep(ids)
         if self._overflow:
             kept = set(table[:: kernel.WORDS].tolist())

@@ -209,3 +209,14 @@ def test_one_line_for_a_file(tmp_path: Path) -> None:
         cqels_py.query(text, streams="s.csv")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no source was given"):
         cqels_py.query(text, streams={})
+
+
+def test_asking_a_construct_again_and_again_keeps_nothing_more() -> None:
+    engine = Engine()
+    query = engine.register("CONSTRUCT { ?s <urn:q> ?o } { STREAM <urn:s> [RANGE 1h] { ?s <urn:p> ?o } }")
+    engine.push("urn:s", [("urn:a", "urn:p", "urn:b")], time=0)
+    query.current()
+    kept = len(engine.dictionary._pinned)
+    for _ in range(3):
+        query.current()
+    assert len(engine.dictionary._pinned) == kept
