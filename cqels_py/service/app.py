@@ -134,9 +134,7 @@ class Requests:
 
     async def delete_query(self, request: Request) -> ASGIApp:
         name = request.path_params["name"]
-        store = self.service.query(name).store
         await self._done(self.service.delete_query, name)
-        self.hub.forget(store)
         return Response(status_code=204)
 
     async def get_plan(self, request: Request) -> ASGIApp:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from cqels_py.service.limits import Limits
 from cqels_py.service.result_store import NotKept, ResultStore
@@ -66,7 +67,8 @@ class Hub:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._wakes: dict[ResultStore, Wakes] = {}
+        # Not those of queries that are removed, whichever way.
+        self._wakes: WeakKeyDictionary[ResultStore, Wakes] = WeakKeyDictionary()
         self.count = 0
         self.ending = False
         """Does the server stop?"""
@@ -74,7 +76,7 @@ class Hub:
     def end(self) -> None:
         """All subscriptions end."""
         self.ending = True
-        for wakes in self._wakes.values():
+        for wakes in list(self._wakes.values()):
             wakes.wake()
 
     def wakes_of(self, store: ResultStore) -> Wakes:
@@ -84,10 +86,6 @@ class Hub:
             found = self._wakes[store] = Wakes(asyncio.get_running_loop())
             store.listen(found.wake)
         return found
-
-    def forget(self, store: ResultStore) -> None:
-        """The store is gone."""
-        self._wakes.pop(store, None)
 
     async def follow(self, query: ServedQuery, number: int) -> AsyncIterator[tuple[int, Sequence[bytes]] | Cut]:
         """The results from this number on: the number of the first, and their lines; none as a sign of life."""

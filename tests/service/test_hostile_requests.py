@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
+from weakref import ref
 
 import httpx
 import pytest
@@ -112,3 +114,17 @@ def test_readers_leave_nothing_behind(results: int) -> None:
         return found
 
     assert asyncio.run(most_that_wait()) <= 1
+
+
+def test_a_query_that_has_had_readers_can_be_removed_in_any_way() -> None:
+    """Its results are in memory no longer."""
+
+    async def follow() -> bool:
+        hub, store = Hub(Limits()), Mock()
+        hub.wakes_of(store)
+        gone = ref(store)
+        del store
+        gc.collect()
+        return gone() is None
+
+    assert asyncio.run(follow())
