@@ -30,6 +30,8 @@ _AT_ONCE = 4096
 _WAIT, _LOOK_EVERY, _PAUSE = 1.0, 5, 1.0
 """Seconds for which a request waits; so many in vain, and the consumer is looked for; seconds before a new one is made."""
 _KEPT_WITHOUT_REQUESTS = 300.0
+_LATER_THAN_ALL = 253_402_300_800_000_000
+"""Microseconds of the year 10000, which no date of Python has."""
 
 
 def nats_source(location: Location) -> NatsConnector:
@@ -186,6 +188,10 @@ class NatsReader:
 
     async def _since(self, time: int, none: int) -> int:
         """The number of the first message of a time or later; `none` if there is none."""
+        if time >= _LATER_THAN_ALL:
+            return none
+        # No message is older than the epoch, and times may be older than all dates of Python.
+        time = max(time, 0)
         policy = self._nats.js.api.DeliverPolicy.BY_START_TIME
         consumer = await self._consumer(deliver_policy=policy, opt_start_time=datetime.fromtimestamp(time / 1e6, UTC))
         try:

@@ -90,11 +90,16 @@ def test_where_it_begins(server: NatsServer, subject: str) -> None:
     latest = Reader(f"{server.url}/{subject}?start=latest")
     since = Reader(f"{server.url}/{subject}?start={second.replace('+', '%2B')}")
     later = Reader(f"{server.url}/{subject}?start=2131-01-01T00:00:00Z")
+    # Years that Python's dates do not have.
+    latest_of_all = Reader(f"{server.url}/{subject}?start=20000-01-01T00:00:00Z")
+    first_of_all = Reader(f"{server.url}/{subject}?start=-0044-03-15")
     server.publish(subject, nquads(3))
     assert latest.read(1) == [3]
     assert since.read(2) == [2, 3]
     assert later.read(1) == [3]
-    for reader in (latest, since, later):
+    assert latest_of_all.read(1) == [3]
+    assert first_of_all.read(3) == [1, 2, 3]
+    for reader in (latest, since, later, latest_of_all, first_of_all):
         reader.source.close()
 
 
