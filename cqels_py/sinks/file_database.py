@@ -158,9 +158,11 @@ class FileTableSink(RowSink):
             raise
 
     def flush(self) -> None:
+        """Rows that could not be written are written with the next ones: a later number says that the table has them."""
         if self._rows:
-            rows, self._rows, self._told = self._rows, [], 0
-            self._patiently(lambda: self._write(rows))
+            self._told = 0
+            self._patiently(lambda: self._write(self._rows))
+            self._rows = []
 
     # --- the file -----------------------------------------------------------------------------------------------------
 

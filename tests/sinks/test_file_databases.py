@@ -149,6 +149,25 @@ def test_a_file_that_another_process_writes_is_waited_for(tmp_path: Path, caplog
     impatient.close()
 
 
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_rows_that_could_not_be_written_are_written_later(tmp_path: Path, mode: str) -> None:
+    """The program goes on after the error: the next number would say that the table has them."""
+    file, dictionary = tmp_path / "results.db", Dictionary()
+    sink: Any = sink_of(f"sqlite:{file}#alerts?retry=0s&mode={mode}").open(opening(dictionary))
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    sink.write(batch(dictionary, [("<http://e/a>", number(1))]))
+    for action in (sink.flush, sink.commit):
+        with pytest.raises(RunError, match=r"no success within 0 s"):
+            action()
+    other.execute("ROLLBACK")
+    other.close()
+    sink.write(batch(dictionary, [("<http://e/b>", number(2))]))
+    assert sink.commit() == 2
+    sink.close()
+    assert execute("sqlite", file, "SELECT s, v FROM alerts ORDER BY v") == [("http://e/a", "1"), ("http://e/b", "2")]
+
+
 def test_two_runs_do_not_write_into_one_table(tmp_path: Path) -> None:
     dictionary = Dictionary()
     url = f"sqlite:{tmp_path / 'results.db'}#t"
