@@ -167,7 +167,9 @@ def _without_clock(
             is_time = pc.equal(batch.column("stream"), stream)
             if batch.num_rows and pc.any(is_time).as_py():
                 until = pc.max(batch.filter(is_time).column("time").cast(pa.int64())).as_py()
-                told.append(Promise(int(until), stream == CLOCK))
+                if until is not None:
+                    # A row of `beside` whose time is null is malformed for the query that reads it.
+                    told.append(Promise(int(until), stream == CLOCK))
                 batch = batch.filter(pc.invert(is_time))
         is_told = pc.less_equal(batch.column("stream"), _TOLD)
         if pc.any(is_told).as_py():

@@ -15,8 +15,8 @@ import pytest
 
 import cqels_py
 from cqels_py.errors import UsageError
-from cqels_py.runners.spark.stage import CLOCK
-from cqels_py.spark import continuous, prepare
+from cqels_py.runners.spark.stage import CLOCK, TIME
+from cqels_py.spark import continuous, prepare, statistics
 from tests.oracle.naive_values import canonical
 from tests.runners.spark import simulation
 from tests.runners.spark.test_simulated import DIVIDED, EX, drawn
@@ -67,6 +67,16 @@ def test_time_goes_on_between_elements(name: str, parts: int) -> None:
     )
     assert wanted
     assert simulation.counted(rows) == wanted
+
+
+def test_rows_beside_whose_time_is_null_move_nothing() -> None:
+    """They are alone in a task."""
+    beside = pa.RecordBatch.from_pylist([{"stream": TIME, "time": None}], simulation.ROWS)
+    text = f"PREFIX : <{EX}> {QUERIES['three patterns']}"
+    with simulation.scratch() as place:
+        job, _ = prepare(text, state=place, partitions=2, changelog=True)
+        assert simulation.Cluster(job).run(0, [beside]) == []
+        assert statistics(place).event_time is None
 
 
 @pytest.mark.xdist_group("spark")
