@@ -214,7 +214,7 @@ def test_one_line_for_a_file(tmp_path: Path) -> None:
 def test_asking_a_construct_again_and_again_keeps_nothing_more() -> None:
     engine = Engine()
     query = engine.register("CONSTRUCT { ?s <urn:q> ?o } { STREAM <urn:s> [RANGE 1h] { ?s <urn:p> ?o } }")
-    engine.push("urn:s", [("urn:a", "urn:p", "urn:b")], time=0)
+    engine.push("urn:s", [("urn:a", "urn:p", 1)], time=0)
     query.current()
     kept = len(engine.dictionary._pinned)
     for _ in range(3):
