@@ -421,8 +421,10 @@ class Engine:
     @undisturbed
     def _connect(self, query: Query, stream: str) -> None:
         with self._lock:
-            self._registry.connect(query, stream)
+            self._registry.check_connecting(query, stream)
+            # It is logged or does not happen.
             self._inputs.connected(query, stream)
+            self._registry.connect(query, stream)
             self._queries_changed()
 
     def update_static(
@@ -500,8 +502,10 @@ class Engine:
             raise UsageError(
                 f"queries read <{stream}> with lateness {now[0]} and clock {now[1]!r}: remove them first, or keep these options"
             )
-        self._declare(stream, *asked)
+        options.check_declared(stream, *asked)
+        # They are logged, or stay as they are.
         self._inputs.declared(stream, *asked)
+        self._declare(stream, *asked)
 
     def _declare(self, stream: str, lateness: int, clock: str) -> None:
         self._options.declare(stream, lateness, clock)

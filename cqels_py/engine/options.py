@@ -93,12 +93,16 @@ class Options:
 
     def declare(self, stream: str, lateness: int, clock: str) -> None:
         """From now on these are the options of a stream. UsageError for those that make no sense."""
+        self.check_declared(stream, lateness, clock)
+        self.lateness_of[stream], self.clock_of[stream] = lateness, clock
+
+    def check_declared(self, stream: str, lateness: int, clock: str) -> None:
+        """UsageError for options of a stream that make no sense."""
         _check_lateness(lateness, f"the lateness of <{stream}>")
         if clock not in (EVENTS, self.clock):
             raise UsageError(
                 f"the clock of <{stream}> is {EVENTS!r} or that of the engine ({self.clock!r}), not {clock!r}"
             )
-        self.lateness_of[stream], self.clock_of[stream] = lateness, clock
 
     def decisive(self, *, own_rejects: bool) -> dict[str, object]:
         """The options that decide results, with which alone an engine goes on from a checkpoint.

@@ -106,6 +106,10 @@ class Registry:
         self._chaining.forget(query)
         self._changed()
 
+    def check_connecting(self, query: Query, stream: str) -> None:
+        """UsageError for a query whose results cannot be elements of the stream."""
+        self._chaining.check_connecting(query, stream, list(self.queries))
+
     def connect(self, query: Query, stream: str) -> None:
         """Connect the results of the query to a stream, as its elements."""
         self._chaining.connect(query, stream, list(self.queries))

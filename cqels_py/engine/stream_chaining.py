@@ -20,14 +20,18 @@ class StreamChaining:
 
     def connect(self, query: Query, stream: str, queries: Sequence[Query]) -> None:
         """Feed the stream with the elements that the query, one of these, constructs. UsageError as of `ordered`."""
-        check_feeding(query.form, query.plan.output, f"the stream <{stream}>")
-        before = list(self._asked)
+        self.check_connecting(query, stream, queries)
         self._asked.append((query, stream))
+
+    def check_connecting(self, query: Query, stream: str, queries: Sequence[Query]) -> None:
+        """UsageError if `connect` raises it."""
+        check_feeding(query.form, query.plan.output, f"the stream <{stream}>")
+        before = self._asked
+        self._asked = [*before, (query, stream)]
         try:
             self.ordered(queries)
-        except UsageError:
+        finally:
             self._asked = before
-            raise
 
     def forget(self, query: Query) -> None:
         """The query has been unregistered."""

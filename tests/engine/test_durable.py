@@ -564,6 +564,37 @@ def test_a_full_disk_refuses_a_push_and_takes_it_later(tmp_path: Path, monkeypat
     assert numbers(cqels.Engine(checkpoint=tmp_path).register(COUNT, name="count")) == [(1, 1), (2, 2), (3, 3)]
 
 
+def test_a_full_disk_refuses_options_and_connections_and_takes_them_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    engine = cqels.Engine(checkpoint=tmp_path, durable="off")
+    maker = engine.register(
+        f"CONSTRUCT {{ ?x <{EX}v> ?v }} {{ STREAM <{EX}s> [RANGE 9s] {{ ?x <{EX}v> ?v }} }}", name="maker"
+    )
+    reader = engine.register(f"SELECT ?n {{ STREAM <{EX}made> [RANGE 9s] {{ ?x <{EX}v> ?n }} }}", name="reader")
+    asked = (lambda: engine.declare(f"{EX}late", lateness="3s"), lambda: engine.connect(maker, f"{EX}made"))
+    with monkeypatch.context() as patch:
+        patch.setattr(durable_files, "append", full)
+        for ask in asked:
+            with pytest.raises(StorageError, match="nothing was taken in"):
+                ask()
+    pushed(engine, 1)
+    assert numbers(reader) == []
+    for ask in asked:
+        ask()
+    pushed(engine, 2)
+    expected = numbers(reader)
+    assert expected == [(1, 2)]
+    engine.close()
+    engine = cqels.Engine(checkpoint=tmp_path, durable="off")
+    assert numbers(engine.queries[1]) == expected
+    assert engine._options.lateness_at(f"{EX}late") == 3 * SECOND
+    engine.close()
+
+
 def test_elements_are_taken_in_while_a_snapshot_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
     write = durable_files.write_synced
