@@ -571,6 +571,9 @@ class Engine:
             return
         if self._clocks.unseen:
             self._begin_time()
+        if self._overfull:
+            # Not in a turn, for which the task that reads a full stream may wait before it goes on.
+            self._check_room()
         with self._turn:
             self._append(stream, texts, time, graph)
             if self._steps.busy or (self._waits() if self._batch is None else len(self._pushed) < self._batch):

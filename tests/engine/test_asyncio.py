@@ -250,6 +250,30 @@ def test_who_waits_for_room_goes_on_when_the_event_loop_is_closed(monkeypatch: p
     assert list(map(number, query.results())) == list(range(1, 9))
 
 
+def test_a_query_is_unregistered_while_a_push_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    check, waits = WaitingResults.wait_for_room, threading.Event()
+
+    def wait_for_room(results: WaitingResults) -> bool:
+        waits.set()
+        return check(results)
+
+    monkeypatch.setattr(WaitingResults, "wait_for_room", wait_for_room)
+    engine = Engine()
+    query, other = engine.register(QUERY), engine.register(QUERY)
+    other.subscribe(lambda _: None)
+    stream = query.stream(most=1)
+    pushing = threading.Thread(target=lambda: [engine.push(S, triples(n), time=n) for n in range(4)], daemon=True)
+    pushing.start()
+    assert waits.wait(60)
+    unregistering = threading.Thread(target=engine.unregister, args=(query,), daemon=True)
+    unregistering.start()
+    unregistering.join(60)
+    assert not unregistering.is_alive()
+    pushing.join(60)
+    assert engine.statistics.elements == 4
+    asyncio.run(stream.aclose())
+
+
 def test_an_unregistered_query_ends_its_stream() -> None:
     async def main() -> list[int]:
         engine = Engine()
