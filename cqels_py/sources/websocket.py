@@ -96,6 +96,9 @@ class WebSocketReader:
             sock=None if self._reach is None else _checked_socket(self._endpoint.url, self._reach),
         ) as connection:
             self._connection = connection
+            if self._closed.is_set():
+                # `close` did not see the connection.
+                return
             self._backoff.reset()
             for message in connection:
                 body = message.encode() if isinstance(message, str) else bytes(message)

@@ -303,6 +303,27 @@ def test_a_websocket_that_is_refused() -> None:
         source.close()
 
 
+def test_a_websocket_that_is_closed_while_it_connects() -> None:
+    """The connection that comes about then is closed too, and its thread ends."""
+    asked, answered, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def refuse(connection: Any, request: Any) -> None:
+        asked.set()
+        answered.wait()
+
+    def handler(connection: Any) -> None:
+        for _ in connection:
+            pass
+        ended.set()
+
+    with websocket(handler, refuse=refuse) as url:
+        source, _ = opened(url)
+        assert asked.wait(30)
+        source.close()
+        answered.set()
+        assert ended.wait(10)
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_websocket_whose_server_has_too_much_to_do(status: int) -> None:
     """It is asked again, as it is over HTTP."""
