@@ -155,10 +155,17 @@ class EngineReports:
         """Make the reports that are due; exceptions of `report` are added to `failures`."""
         try:
             self._rejects.write_dropped()
-            while self.due:
-                self.report(self.due.popleft())
+            while (due := self._next_due()) is not None:
+                self.report(due)
         except BaseException as error:
             failures.append(error)
+
+    def _next_due(self) -> DataError | None:
+        # Another thread may take the last one at any time.
+        try:
+            return self.due.popleft()
+        except IndexError:
+            return None
 
     def malformed(self, *errors: DataError, beside: BaseException | None = None) -> None:
         """Raise, or count and report. `beside`: an error that is about to be raised, and gets these as notes."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 
 import pytest
 
 from cqels_py.engine.engine import Engine
 from cqels_py.engine.reports import EVERY, IN_FULL, Reports
+from cqels_py.errors import DataError
 from tests.engine.test_engine import STREAM, VALUES, texts
 
 
@@ -58,3 +60,19 @@ def test_an_engine_tells_their_number_when_it_ends(caplog: pytest.LogCaptureFixt
     said = [record.message for record in caplog.records]
     assert len(said) == IN_FULL + 2
     assert said[-1] == "25 reports in all, 15 since the last one shown"
+
+
+def test_reports_that_two_threads_make_at_once() -> None:
+    class TakenByAnother(deque[DataError]):
+        """Another thread takes the last one as soon as this one has seen it."""
+
+        def __bool__(self) -> bool:
+            there = len(self) > 0
+            self.clear()
+            return there
+
+    engine = Engine(report=lambda _: None)
+    engine._reports.due = TakenByAnother([DataError("late")])
+    failures: list[BaseException] = []
+    engine._reports.report_due(failures)
+    assert not failures
