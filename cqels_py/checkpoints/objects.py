@@ -62,7 +62,7 @@ class LocalStore:
         """Remove objects that were being written when a process ended. No other one writes here now."""
         for path in self._folder.glob(f"*{_ASIDE}"):
             try:
-                durable_files.remove(path)
+                path.unlink(missing_ok=True)
             except OSError as error:
                 raise StorageError(f"cannot remove {path}: {error.strerror}") from error
 
