@@ -62,12 +62,14 @@ class ClockThread:
 
     @staticmethod
     def _tell(engine: Following, error: Exception, *, ended: bool) -> None:
+        # The errors of elements stand beside that of a subscriber.
+        beside = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
         if ended:
-            failure = RunError(f"time does not follow the clock any more: {error}")
+            failure = RunError(f"time does not follow the clock any more: {error}{beside}")
         elif isinstance(error, CqelsError):
-            failure = RunError(f"as time went on: {error}")
+            failure = RunError(f"as time went on: {error}{beside}")
         else:
-            failure = RunError(f"a subscriber raised {error!r} as time went on")
+            failure = RunError(f"a subscriber raised {error!r} as time went on{beside}")
         failure.__cause__ = error
         try:
             engine._subscriber_failed(failure)

@@ -390,18 +390,23 @@ def test_time_goes_on_after_errors_of_sinks_and_elements_and_exceptions_of_repor
         PREFIX + "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 1s STEP 50ms] { ?s :p ?o } }", changelog=True
     )
 
+    failing = threading.Event()
+
     def fail(result: Any) -> None:
         results(result)
-        if len(results._rows) <= 2:
+        # Not as the first push begins time: that raises it itself.
+        if failing.is_set():
+            failing.clear()
             raise RunError("the server is away")
 
     query.subscribe(fail)
     # It waits for others, and the clock's thread finds the mistake.
     engine.push(A, [("<not an IRI>", "<http://ex.org/p>", '"1"')], time=_soon())
+    failing.set()
     push(engine, A, _soon(), "x")
-    results.wait_for(3)
+    results.wait_for(4)
     engine.close()
-    assert sum("as time went on: the server is away" in each for each in reports) == 2
+    assert sum("as time went on: the server is away" in each for each in reports) == 1
     assert sum("not an IRI" in each for each in reports) == 1
 
 

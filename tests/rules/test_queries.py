@@ -273,7 +273,7 @@ def test_what_is_not_supported_is_refused() -> None:
     with pytest.raises(cqels.UnsupportedQuery, match="STATE with entailment"):
         engine.register(compiled.text, static=[[(iri("Hot"), RDFS.subClassOf, iri("Warm"))]], entailment="rdfs")
     query = engine.register(compiled)
-    with pytest.raises(cqels.UsageError, match="it cannot be replaced"):
+    with pytest.raises(cqels.UsageError, match="of a query with rules cannot be replaced"):
         query.update_static(static=[list(STATIC.default)])
 
 
