@@ -16,5 +16,5 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same for a text of several lines, whose ends and tabs stay."""
+    """A text of several lines, whose ends and tabs stay, with escapes in the place of other control characters."""
     return text.translate(_BUT_LINES)

@@ -20,8 +20,6 @@ WAIT, DROP, FAIL = "wait", "drop", "fail"
 """For results beyond the most that may wait: their makers wait, older ones are dropped, or the engine takes in nothing more."""
 MOST_OF_A_FEED = 1 << 16
 """The number of results that wait of a query that other queries read; older ones are dropped: the program may never ask for them."""
-
-
 BETWEEN_LOOKS = 0.5
 """Seconds in which those who wait for room learn that nobody will make any."""
 
