@@ -275,7 +275,7 @@ def test_results_that_are_no_longer_kept(tmp_path: Path) -> None:
 
 
 def test_answers_that_xml_cannot_hold(tmp_path: Path) -> None:
-    """An answer is what was asked, or refused: neither a mistake of the server nor a document that no parser reads."""
+    """A request gets the answer that it asked for or is refused, never an error of the server or a document that no parser reads."""
     window = "{ STREAM <http://ex.org/readings> [RANGE 1h] { ?s <http://ex.org/t> ?t } }"
     solutions, graphs = "application/sparql-results+xml", "application/rdf+xml"
 
