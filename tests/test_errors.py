@@ -39,6 +39,7 @@ CODES = {
     "Unauthorized": "CQ-UNAUTHORIZED",
     "NotAcceptable": "CQ-NOT-ACCEPTABLE",
     "TooLarge": "CQ-TOO-LARGE",
+    "TooSlow": "CQ-TOO-SLOW",
     "UnknownMediaType": "CQ-MEDIA-TYPE",
     "MethodNotAllowed": "CQ-METHOD",
     "Failed": "CQ-FAILED",

@@ -17,9 +17,9 @@ class StorageError(CqelsError):
     code = "CQ-STORAGE"
 
 
-def write_synced(path: Path, data: bytes | memoryview) -> None:
-    """Write a file, and sync its content."""
-    with path.open("wb") as out:
+def write_synced(path: Path, data: bytes | memoryview, mode: int = 0o666) -> None:
+    """Write a file, and sync its content. `mode`: who may read a new one, less the process's umask."""
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as out:
         out.write(data)
         out.flush()
         os.fsync(out.fileno())

@@ -118,7 +118,7 @@ class Location:
     @classmethod
     def of(cls, text: str) -> Location:
         """The parts of a URL. UsageError for a text that is none."""
-        shown = _SECRET_OPTION.sub(r"\1…", _SECRET.sub(r"\1…@", text))
+        shown = without_secrets(text)
         url = ENVIRONMENT.sub(lambda match: _environment(match[1], shown), text)
         parts = _URL.fullmatch(url)
         authority = None if parts is None else _AUTHORITY.fullmatch(parts["authority"] or "")
@@ -143,6 +143,15 @@ class Location:
             password=_unquoted(authority["password"]),
             options=Options(values, shown),
         )
+
+
+def without_secrets(url: str) -> str:
+    """The URL for messages: "…" in the place of each password, token and secret.
+
+    >>> without_secrets("postgresql://me:secret@host/db?password=x#token=y")
+    'postgresql://me:…@host/db?password=…#token=…'
+    """
+    return _SECRET_OPTION.sub(r"\1…", _SECRET.sub(r"\1…@", url))
 
 
 def _environment(name: str, shown: str) -> str:

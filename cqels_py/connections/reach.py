@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from cqels_py.connections.keepalive import keep_alive
+
 
 class Reach(Protocol):
     """Raises a CqelsError for an address that is not allowed."""
@@ -16,9 +18,10 @@ class Reach(Protocol):
 
 
 def httpx_hooks(reach: Reach | None) -> dict[str, list[Any]]:
-    """The argument `event_hooks` of a client of httpx that asks before each request, and before it reads a response."""
+    """The argument `event_hooks` of a client of httpx whose connections are probed while they are silent, and that asks before each
+    request, and before it reads a response."""
     if reach is None:
-        return {}
+        return {"response": [_probe]}
 
     def before(request: Any) -> None:
         reach.check(str(request.url))
@@ -29,4 +32,11 @@ def httpx_hooks(reach: Reach | None) -> dict[str, list[Any]]:
         if peer is not None:
             reach.check_peer(str(response.request.url), str(peer[0]))
 
-    return {"request": [before], "response": [connected]}
+    return {"request": [before], "response": [connected, _probe]}
+
+
+def _probe(response: Any) -> None:
+    stream = response.extensions.get("network_stream")
+    connection = None if stream is None else stream.get_extra_info("socket")
+    if connection is not None:
+        keep_alive(connection)

@@ -79,6 +79,9 @@ HARMLESS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 no command, and lead to no other address than that of the URL. `hosts` is of those that are checked before they are asked."""
 _BEHIND_HASH = ("http", "https", "ws", "wss", "ldes+http", "ldes+https")
 """The schemes of which the options stand behind "#"; those before it are the server's."""
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")
+"""IPv6 addresses that gateways translate to IPv4 addresses: everywhere (RFC 6052), and within a network (RFC 8215)."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -120,11 +123,11 @@ class Allowed:
     def check_peer(self, url: str, address: str) -> None:
         """Forbidden for a connection to an address of a kind that requests may not reach."""
         found, host = ipaddress.ip_address(address.partition("%")[0]), urlsplit(url).hostname or ""
-        if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-            found = found.ipv4_mapped
+        if isinstance(found, ipaddress.IPv6Address):
+            found = _translated(found)
         if found.is_link_local or found.is_multicast or found.is_unspecified:
             raise Forbidden(f"{_origin(url)} leads to {found}, which requests may not reach")
-        if (found.is_private or found.is_loopback) and not (self.private or _is_address(host)):
+        if (not found.is_global or found in _LOCAL_NAT64) and not (self.private or _is_address(host)):
             raise Forbidden(
                 f"{_origin(url)} leads to {found}, in a private network: start the server with --allow-private"
             )
@@ -172,6 +175,14 @@ def _check_options(location: Location) -> None:
             raise Forbidden(
                 f"requests may not give {location.scheme}: the option {name}; they may give {known}. To have it, {_WHOLE}"
             )
+
+
+def _translated(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The IPv4 address to which an IPv6 address leads, if it is one of a translation or of a tunnel."""
+    if address in _NAT64:
+        return ipaddress.IPv4Address(address.packed[-4:])
+    teredo = address.teredo
+    return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else address)
 
 
 def _is_address(host: str) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,6 +19,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
+from cqels_py.engine.query import Query
 from cqels_py.errors import CqelsError, UsageError
 from cqels_py.formats.jelly import require_pyjelly
 from cqels_py.formats.json_documents import json_value
@@ -44,13 +46,15 @@ from cqels_py.service.pushing import Pushing
 from cqels_py.service.responses import json_response, problem_response
 from cqels_py.service.result_forms import EVENTS, JELLY, LINES
 from cqels_py.service.sending import ResultResponse, first_number, send_to_socket
-from cqels_py.service.service import Service
+from cqels_py.service.service import ServedQuery, Service
 from cqels_py.service.sign_in import SIGN_IN
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 _SECONDS_AFTER_A_WRONG_TOKEN = 0.5
 _OTHERS = 8
+_SESSION_BYTES = 1024
+"""Of a body with a token. Everybody may send it, and it is read by the thread that answers."""
 PLANS = {"text/plain": "text", "application/json": "json", "text/vnd.graphviz": "dot"}
 """Forms of a plan by media type."""
 PROFILES = ("application/json", "text/plain", "text/vnd.graphviz")
@@ -122,15 +126,16 @@ class Requests:
         if kind not in ("application/sparql-query", "application/json"):
             raise UnknownMediaType(f"a query is application/sparql-query or application/json, not {kind!r}")
         body = await body_of(request.headers, request.receive, self.service.limits)
-        given = {"text": text_of(body)} if kind == "application/sparql-query" else json_value(body)
-        if request.query_params.get("changelog") in ("true", "1") and isinstance(given, dict):
-            given = {**given, "changelog": True}
-        if "backfill" in request.query_params and isinstance(given, dict):
-            given = {**given, "backfill": request.query_params["backfill"]}
-        new, running = await self._done(
-            lambda: self.service.put_query(name, QueryDefinition.of(given), backfill_of(given))
-        )
+        new, running = await self._done(self._put_query, name, kind, body, request.query_params)
         return json_response(await self._done(self.service.query_figures, running), 201 if new else 200)
+
+    def _put_query(self, name: str, kind: str, body: bytes, parameters: Mapping[str, str]) -> tuple[bool, ServedQuery]:
+        given = {"text": text_of(body)} if kind == "application/sparql-query" else json_value(body)
+        if parameters.get("changelog") in ("true", "1") and isinstance(given, dict):
+            given = {**given, "changelog": True}
+        if "backfill" in parameters and isinstance(given, dict):
+            given = {**given, "backfill": parameters["backfill"]}
+        return self.service.put_query(name, QueryDefinition.of(given), backfill_of(given))
 
     async def delete_query(self, request: Request) -> ASGIApp:
         name = request.path_params["name"]
@@ -138,18 +143,18 @@ class Requests:
         return Response(status_code=204)
 
     async def get_plan(self, request: Request) -> ASGIApp:
-        query = self.service.registered(request.path_params["name"])
-        kind = chosen(_accept(request), PLANS)
-        text = await self._done(query.explain, PLANS[kind])
-        if kind != "text/vnd.graphviz":
-            windows = await self._done(window_list, self.service, request.path_params["name"])
-            text = with_graphs(text, windows, kind)
+        name, kind = request.path_params["name"], chosen(_accept(request), PLANS)
+
+        def plan_of(query: Query) -> str:
+            text = query.explain(PLANS[kind])
+            return text if kind == "text/vnd.graphviz" else with_graphs(text, window_list(name, query), kind)
+
+        text = await self._done(self.service.of_registered, name, plan_of)
         return Response(text, media_type=kind, headers={"Vary": "Accept"})
 
     async def get_profile(self, request: Request) -> ASGIApp:
-        query = self.service.registered(request.path_params["name"])
-        kind = chosen(_accept(request), PROFILES)
-        profile = await self._done(query.profile)
+        name, kind = request.path_params["name"], chosen(_accept(request), PROFILES)
+        profile = await self._done(self.service.of_registered, name, Query.profile)
         if kind == "application/json":
             return json_response(profile.as_dict())
         return Response(str(profile) if kind == "text/plain" else profile.dot(), media_type=kind)
@@ -245,7 +250,8 @@ class Requests:
 
     async def begin_session(self, request: Request) -> ASGIApp:
         """A browser gets the token as a cookie that no script can read."""
-        given = json_value(await body_of(request.headers, request.receive, self.service.limits))
+        limits = replace(self.service.limits, body=_SESSION_BYTES, decompressed=_SESSION_BYTES)
+        given = json_value(await body_of(request.headers, request.receive, limits))
         token = given.get("token") if isinstance(given, dict) else None
         if not isinstance(token, str) or not is_token(token, self._token):
             await asyncio.sleep(_SECONDS_AFTER_A_WRONG_TOKEN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from starlette.types import Receive
 
 from cqels_py.errors import DataError, Place
-from cqels_py.service.failures import ServiceError, TooLarge, UnknownMediaType
+from cqels_py.service.failures import ServiceError, TooLarge, TooSlow, UnknownMediaType
 from cqels_py.service.limits import MIB, Limits
 
 _MEMBERS = 10_000
@@ -17,7 +18,7 @@ _MEMBERS = 10_000
 
 
 async def body_of(headers: Mapping[str, str], receive: Receive, limits: Limits) -> bytes:
-    """The body, decompressed. TooLarge; UnknownMediaType for an encoding that is not known; DataError for a damaged one."""
+    """The body, decompressed. TooLarge; TooSlow; UnknownMediaType for an encoding that is not known; DataError for a damaged one."""
     coding = headers.get("content-encoding", "identity").strip().lower()
     if coding not in ("identity", "gzip", "deflate"):
         raise UnknownMediaType(f"the Content-Encoding is gzip or deflate, not {coding!r}")
@@ -27,13 +28,10 @@ async def body_of(headers: Mapping[str, str], receive: Receive, limits: Limits) 
     unpacking = None if coding == "identity" else _Unpacking()
     parts: list[bytes] = []
     sent = size = 0
-    more = True
+    arriving = _Arriving(receive, limits)
     try:
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ServiceError("the client has gone")
-            chunk, more = message.get("body", b""), message.get("more_body", False)
+        while arriving.more:
+            chunk = await arriving.next()
             sent += len(chunk)
             if sent > limits.body:
                 raise _too_large(limits)
@@ -50,6 +48,38 @@ async def body_of(headers: Mapping[str, str], receive: Receive, limits: Limits) 
     if unpacking is not None and sent and not unpacking.at_end:
         raise DataError(f"the body ends in the middle of its {coding} data")
     return b"".join(parts)
+
+
+class _Arriving:
+    """The parts of a body as they come."""
+
+    def __init__(self, receive: Receive, limits: Limits) -> None:
+        self._receive = receive
+        self._limits = limits
+        self._now = asyncio.get_running_loop().time
+        self._begun = self._now()
+        self._sent = 0
+        self.more = True
+
+    async def next(self) -> bytes:
+        """The next part. TooSlow for a body that stops, or comes so slowly that it might never end."""
+        limits = self._limits
+        by_rate = self._begun + limits.body_grace + self._sent / limits.body_rate
+        try:
+            async with asyncio.timeout_at(min(self._now() + limits.body_silence, by_rate)):
+                message = await self._receive()
+        except TimeoutError:
+            raise TooSlow(
+                f"a body has no {limits.body_silence:g} s without a byte, and {limits.body_rate:g} bytes a second on average after "
+                f"{limits.body_grace:g} s: send it in smaller parts",
+                headers={"Connection": "close"},
+            ) from None
+        if message["type"] == "http.disconnect":
+            raise ServiceError("the client has gone")
+        self.more = message.get("more_body", False)
+        chunk: bytes = message.get("body", b"")
+        self._sent += len(chunk)
+        return chunk
 
 
 class _Unpacking:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyoxigraph
 
 from cqels_py.algebra.nodes import Dialect
+from cqels_py.connections.location import without_secrets
 from cqels_py.engine.backfill import LOG
 from cqels_py.engine.options import EVENTS, WALL
 from cqels_py.errors import DataError, Place, UsageError
@@ -64,8 +65,16 @@ class StreamDefinition:
         return cls(iri, source, duration(given_lateness, "lateness"), clock, context, map_)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON."""
+        """As JSON, for the folder."""
         return asdict(self)
+
+    def shown(self) -> dict[str, Any]:
+        """As JSON, for clients: without secrets."""
+        return {**asdict(self), "source": self.source and without_secrets(self.source)}
+
+    def with_secrets_of(self, known: StreamDefinition) -> StreamDefinition:
+        """The definition; a source as `shown` gave it for the known one is the known source."""
+        return replace(self, source=known.source) if self.source == known.shown()["source"] else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +154,26 @@ class QueryDefinition:
         return cls(**{**given, **tuples, "keep": None if keep is None else Keep(**keep)})
 
     def plain(self) -> dict[str, Any]:
-        """As JSON."""
+        """As JSON, for the folder."""
         return {**asdict(self), "static": list(self.static), "sinks": list(self.sinks)}
+
+    def shown(self) -> dict[str, Any]:
+        """As JSON, for clients: without secrets."""
+        lists = {"static": [_shown(each) for each in self.static], "sinks": [_shown(each) for each in self.sinks]}
+        return {**asdict(self), **lists}
+
+    def with_secrets_of(self, known: QueryDefinition) -> QueryDefinition:
+        """The definition; addresses as `shown` gave them for the known one are the known addresses."""
+        addresses = {_shown(each): each for each in (*known.static, *known.sinks) if isinstance(each, str)}
+
+        def told(each: Any) -> Any:
+            return addresses.get(each, each) if isinstance(each, str) else each
+
+        return replace(self, static=tuple(map(told, self.static)), sinks=tuple(map(told, self.sinks)))
+
+
+def _shown(given: Any) -> Any:
+    return without_secrets(given) if isinstance(given, str) else given
 
 
 def backfill_of(given: object) -> str | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cqels_py.errors import CqelsError, UsageError
 from cqels_py.service.bodies import body_of, media_type
-from cqels_py.service.failures import Failed, TooMany, UnknownMediaType
+from cqels_py.service.failures import Failed, UnknownMediaType
+from cqels_py.service.patience import Places
 from cqels_py.service.pushing import Pushing
 from cqels_py.service.responses import json_bytes, problem_response
 from cqels_py.service.service import Pushed, Service
@@ -38,11 +38,11 @@ class Elements:
     def __init__(self, service: Service, pushing: Pushing) -> None:
         self._service = service
         self._pushing = pushing
-        self._waiting = 0
+        self._places = Places(service.limits.pushes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            body = await self._take(scope["path"][len(_PATH) :], _headers_of(scope), receive)
+            body = await self._take(scope, receive)
         except CqelsError as error:
             await problem_response(error)(scope, receive, send)
         except Exception:
@@ -55,21 +55,17 @@ class Elements:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": body})
 
-    async def _take(self, name: str, headers: Mapping[str, str], receive: Receive) -> bytes:
-        stream, kind = self._service.stream(name), media_type(headers)
+    async def _take(self, scope: Scope, receive: Receive) -> bytes:
+        headers = _headers_of(scope)
+        stream, kind = self._service.stream(scope["path"][len(_PATH) :]), media_type(headers)
         if kind not in FORMATS:
             raise UnknownMediaType(f"elements are {', '.join(FORMATS)}, not {kind or 'without a Content-Type'}")
         key = headers.get("idempotency-key")
         if key is not None and not 0 < len(key) <= _LONGEST_KEY:
             raise UsageError(f"an Idempotency-Key has 1 to {_LONGEST_KEY} characters")
-        if self._waiting >= self._service.limits.pushes:
-            raise TooMany(f"{self._waiting} bodies wait already: send them a little later")
-        self._waiting += 1
-        try:
+        with self._places.one_for(_client_of(scope)):
             body = await body_of(headers, receive, self._service.limits)
             taken = await self._pushing.push(Pushed.of(stream, body, FORMATS[kind], key))
-        finally:
-            self._waiting -= 1
         return json_bytes(
             {
                 "elements": taken.elements,
@@ -84,6 +80,11 @@ class Elements:
 def is_path_of_stream(path: str) -> bool:
     """Is it that of a stream itself, to which elements are posted?"""
     return path.startswith(_PATH) and len(path) > len(_PATH) and path.find("/", len(_PATH)) < 0
+
+
+def _client_of(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 def _headers_of(scope: Scope) -> dict[str, str]:

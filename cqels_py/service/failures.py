@@ -67,6 +67,12 @@ class TooLarge(ServiceError):
     code, status = "CQ-TOO-LARGE", 413
 
 
+class TooSlow(ServiceError):
+    """A body that stopped, or came too slowly."""
+
+    code, status = "CQ-TOO-SLOW", 408
+
+
 class UnknownMediaType(ServiceError):
     """A body in a format that is not read here."""
 

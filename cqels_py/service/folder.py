@@ -18,6 +18,8 @@ from cqels_py.checkpoints import durable_files
 from cqels_py.checkpoints.durable_files import StorageError
 
 FORMAT = 1
+_OWN = 0o600
+"""Definitions may have passwords: their owner alone reads them."""
 _TEMPORARY = ".tmp"
 
 
@@ -31,7 +33,7 @@ class Folder:
         self._kinds = {kind: path / kind for kind in ("streams", "queries")}
         try:
             for each in (self.engine, self.results, *self._kinds.values()):
-                each.mkdir(parents=True, exist_ok=True)
+                each.mkdir(0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"{path} cannot be the folder of the service: {error.strerror}") from None
 
@@ -40,7 +42,7 @@ class Folder:
         path = self._path(kind, name)
         temporary = path.with_name(path.name + _TEMPORARY)
         try:
-            durable_files.write_synced(temporary, json.dumps({"format": FORMAT, **plain}).encode())
+            durable_files.write_synced(temporary, json.dumps({"format": FORMAT, **plain}).encode(), _OWN)
             durable_files.rename(temporary, path)
             durable_files.sync_entries(path.parent)
         except OSError as error:

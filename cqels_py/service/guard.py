@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cqels_py.errors import CqelsError, UsageError
 from cqels_py.service.failures import Forbidden, ServiceError, Unauthorized
 from cqels_py.service.responses import problem_response
 
@@ -23,6 +24,13 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 SESSION = "/session"
 _OPEN = ("/healthz", "/livez", SESSION)
 _READING = ("GET", "HEAD", "OPTIONS")
+_POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self' data:; object-src 'none'; base-uri 'self'; form-action 'self'; "
+    "frame-ancestors 'self'"
+)
+"""Pages of the server may load nothing of other servers. The dashboard's framework compiles its templates in the browser."""
+_PROTECTION = [(b"content-security-policy", _POLICY.encode()), (b"x-content-type-options", b"nosniff")]
 _HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^:\[\]/?#@]*))(?::[0-9]*)?")
 
 
@@ -48,9 +56,11 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
+        if scope["type"] == "http":
+            send = _protected(send)
         try:
             self._check(scope)
-        except ServiceError as error:
+        except (ServiceError, UsageError) as error:
             if scope["type"] == "websocket":
                 # Before the handshake: the client gets status 403.
                 await receive()
@@ -63,6 +73,8 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
+        if len(headers.getlist("host")) > 1:
+            raise UsageError("the request has several headers Host: send one")
         host = _host(headers.get("host", ""))
         if host not in self.hosts:
             raise Forbidden(f"the host {host!r} is not answered here: start the server with --allow-host {host}")
@@ -88,7 +100,18 @@ class Guard:
         return any(is_token(each, self.token) for each in given)
 
 
-def _is_page(scope: Scope, error: ServiceError) -> bool:
+def _protected(send: Send) -> Send:
+    """Send responses with the headers that protect browsers."""
+
+    async def send_protected(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), *_PROTECTION]
+        await send(message)
+
+    return send_protected
+
+
+def _is_page(scope: Scope, error: CqelsError) -> bool:
     """Does a browser ask for a page, without the cookie?"""
     asks = scope["method"] == "GET" and "text/html" in Headers(scope=scope).get("accept", "")
     return asks and isinstance(error, Unauthorized)

@@ -14,6 +14,8 @@ class Limits:
     `streams`, `queries`: how many there may be. `subscribers`: readers of results at the same time. `results`: kept of each query.
     `state`: bytes that a query may keep (None: no limit). `backlog`: bytes of results
     that may wait for a sink. `answer`: rows of an answer. `pushes`: bodies that are taken in or wait.
+    `body_silence`: seconds without a byte of a body after which it is given up; `body_rate`: bytes a second that a body has on
+    average, once it has taken `body_grace` seconds.
     `stalled`: seconds after which a subscriber that takes nothing is cut off. `silence`: seconds after which one that gets nothing
     gets a sign of life. Of a one-shot query: `sparql_triples` that are loaded, `sparql_seconds`, and bytes of `sparql_memory`;
     `sparql_queries` at the same time.
@@ -30,6 +32,9 @@ class Limits:
     backlog: int = 1024 * MIB
     answer: int = 1_000_000
     pushes: int = 256
+    body_silence: float = 10.0
+    body_rate: float = 4096.0
+    body_grace: float = 30.0
     stalled: float = 30.0
     silence: float = 15.0
     sparql_triples: int = 1_000_000

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from cqels_py.engine.contents import WindowGraph, as_n_quads, static_graphs, windows_of
+from cqels_py.engine.query import Query
 from cqels_py.errors import CqelsError, Place, QuerySyntaxError, UsageError
 from cqels_py.service.accept import chosen
 from cqels_py.service.answers import GRAPHS, SOLUTIONS, in_xml
@@ -42,7 +43,7 @@ def graph_of(name: str, window: int) -> str:
     return f"/queries/{name}/windows/{window}"
 
 
-def window_list(service: Service, name: str) -> list[dict[str, Any]]:
+def window_list(name: str, query: Query) -> list[dict[str, Any]]:
     """The windows of a query as graphs: with the reason where their triples are not known."""
     return [
         {
@@ -53,7 +54,7 @@ def window_list(service: Service, name: str) -> list[dict[str, Any]]:
             "kept": each.unkept is None,
             **({} if each.unkept is None else {"reason": each.unkept}),
         }
-        for number, each in enumerate(windows_of(service.registered(name)), 1)
+        for number, each in enumerate(windows_of(query), 1)
     ]
 
 

@@ -18,6 +18,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cqels_py.checkpoints.kernel_calls import calls_to_log
+from cqels_py.connections.keepalive import keep_alive
 from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.engine.compile import compile_query
 from cqels_py.errors import UsageError
@@ -29,10 +30,12 @@ from cqels_py.service.failures import Starting
 from cqels_py.service.guard import LOOPBACK, Guard, is_loopback
 from cqels_py.service.limits import Limits
 from cqels_py.service.names import VISIBLE
+from cqels_py.service.patience import PatientProtocol
 from cqels_py.service.responses import json_response, problem_response
 from cqels_py.service.service import Service
 
-_ENDING_SECONDS = 5
+_ENDING_SECONDS = 30
+"""For which requests that have begun may go on once the server is to end."""
 _ANY = "SELECT ?x { STREAM <urn:any> [RANGE 1m] { ?x <urn:any> ?y } FILTER(?y > 0) }"
 """A query whose kernels most others call."""
 _SWITCH = 0.0005
@@ -112,6 +115,7 @@ class Server(uvicorn.Server):
         hosts = (*LOOPBACK, serving.host.lower().strip("[]"), *(host.lower() for host in serving.hosts))
         config = uvicorn.Config(
             Guard(self._gate, hosts, serving.token),
+            http=PatientProtocol,
             host=serving.host,
             port=serving.port,
             lifespan="off",
@@ -129,6 +133,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if not self.should_exit:
+            for listening in [each for server in self.servers for each in server.sockets]:
+                keep_alive(listening)
             loop = asyncio.get_running_loop()
             threading.Thread(target=self._open, args=(loop,), name="cqels start", daemon=True).start()
 

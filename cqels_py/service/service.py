@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cqels_py.algebra.nodes import Service as ServiceClause
 from cqels_py.algebra.validate import walk
@@ -48,6 +48,7 @@ from cqels_py.sources.sparql_protocol import Solution
 from cqels_py.state.named_values import NamedValues
 from cqels_py.suggestions import unknown
 
+T = TypeVar("T")
 _LOG = logging.getLogger("cqels_py")
 STREAMS, QUERIES = "streams", "queries"
 _MAPPED = ("json", "ndjson", "csv", "tsv", "arrow")
@@ -73,7 +74,7 @@ class ServedStream:
         """As JSON."""
         return {
             "name": self.name,
-            **self.definition.plain(),
+            **self.definition.shown(),
             "elements": self.elements,
             "requests": self.requests,
             "refused": self.refused,
@@ -197,6 +198,8 @@ class Service:
         checked_name(name)
         with self._lock:
             known = self.streams.get(name)
+            if known is not None:
+                definition = definition.with_secrets_of(known.definition)
             if known is not None and known.definition == definition:
                 return False
             if known is None and len(self.streams) >= self.limits.streams:
@@ -254,10 +257,7 @@ class Service:
         stream = self.stream(name)
         rejected = self.engine.statistics.rejected
         own = {reason: count for (iri, reason), count in rejected.items() if iri == stream.definition.iri}
-        readers = [
-            each.name for each in self.queries.values() if each.query and stream.definition.iri in each.query.streams
-        ]
-        found = {**stream.figures(own), "queries": readers}
+        found = {**stream.figures(own), "queries": self._readers(stream)}
         if stream.source is not None:
             source = stream.source
             found["read"] = {"elements": source.elements, "failure": source.failure, "paused": source.paused}
@@ -285,10 +285,13 @@ class Service:
                 stream.last = time.time()
         return found
 
+    def _readers(self, stream: ServedStream) -> list[str]:
+        """The names of the queries that read a stream. Queries may come and go meanwhile."""
+        iri = stream.definition.iri
+        return [each.name for each in list(self.queries.values()) if each.query and iri in each.query.streams]
+
     def _check_unread(self, stream: ServedStream) -> None:
-        if readers := [
-            name for name, each in self.queries.items() if each.query and stream.definition.iri in each.query.streams
-        ]:
+        if readers := self._readers(stream):
             raise Conflict(f"the stream {stream.name!r} is read by the queries {', '.join(readers)}: remove them first")
 
     def _map_of(self, definition: StreamDefinition) -> RowMap | None:
@@ -312,6 +315,8 @@ class Service:
         `backfill` "log": it sees the elements of before that the log still has; otherwise it begins empty.
         """
         checked_name(name)
+        if (known := self.queries.get(name)) is not None:
+            definition = definition.with_secrets_of(known.kept.definition)
         self.check(definition)
         static = self._static_of(definition)
         with self._lock:
@@ -501,12 +506,27 @@ class Service:
             raise Conflict(f"the query {name!r} does not run: {running.failure}")
         return running.query
 
+    def of_registered(self, name: str, call: Callable[[Query], T]) -> T:
+        """Call something with the query of this name. NotFound if it is removed meanwhile; Conflict if it has failed."""
+        query = self.registered(name)
+        try:
+            return call(query)
+        except (UsageError, Conflict):
+            with self._lock:
+                # Not amid a removal.
+                if self.registered(name) is query:
+                    raise
+            return self.of_registered(name, call)
+
     def answer(self, name: str, make: Callable[[Query, int], tuple[bytes, str]]) -> tuple[bytes, str, int]:
         """The answer that stands, as `make` writes it, its media type, and the number of the last result that led to it."""
-        running, query = self.query(name), self.registered(name)
-        with self.engine.exclusively():
-            body, kind = make(query, self.limits.answer)
-            return body, kind, running.kept.base + query.delivery.count
+
+        def of(query: Query) -> tuple[bytes, str, int]:
+            with self.engine.exclusively():
+                body, kind = make(query, self.limits.answer)
+                return body, kind, self.query(name).kept.base + query.delivery.count
+
+        return self.of_registered(name, of)
 
     def query_figures(self, running: ServedQuery) -> dict[str, Any]:
         """The query as JSON."""
@@ -514,7 +534,7 @@ class Service:
         found: dict[str, Any] = {
             "name": running.name,
             "state": running.state,
-            **kept.definition.plain(),
+            **kept.definition.shown(),
             "generation": kept.generation,
             "backfill": kept.backfill,
             "created": kept.created,

@@ -54,12 +54,13 @@ def browser() -> Iterator[Any]:
 
 @contextmanager
 def page_of(browser: Any, address: str) -> Iterator[Any]:
-    """A page of a browser that has signed in. Nothing was loaded from elsewhere, and no script failed."""
+    """A page of a browser that has signed in. Nothing was loaded from elsewhere or refused by the policy, and no script failed."""
     context = browser.new_context()
     page = context.new_page()
     elsewhere, failures = [], []
     page.on("request", lambda request: request.url.startswith((address, "data:")) or elsewhere.append(request.url))
     page.on("pageerror", lambda error: failures.append(str(error)))
+    page.on("console", lambda said: "Content Security Policy" in said.text and failures.append(said.text))
     page.goto(f"{address}/")
     page.get_by_label("Token of the server").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()

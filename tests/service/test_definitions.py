@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from cqels_py.errors import UsageError
-from cqels_py.service.definitions import Keep
+from cqels_py.service.definitions import Keep, QueryDefinition, StreamDefinition
 from cqels_py.service.limits import Limits
 from cqels_py.service.result_store import IN_A_FILE, NotKept, ResultStore
 from tests.service.support import EX, HOT, READINGS, declare, reading, register, results, send, served
@@ -164,3 +164,18 @@ def test_keep_of_a_request() -> None:
     assert Keep.of({"age": "2m"}) == Keep(age=120)
     with pytest.raises(UsageError):
         Keep.of([])
+
+
+def test_clients_get_definitions_without_secrets() -> None:
+    """A definition that comes back as it was shown has them again."""
+    source = "https://data.example/events#token=abc&format=nq"
+    sinks = ["postgresql://me:secret@host/db#t", "mqtt://broker/rooms?password=x"]
+    stream = StreamDefinition.of({"iri": "urn:s", "source": source})
+    query = QueryDefinition.of({"text": "ASK {}", "sinks": sinks, "static": ["http://u:pw@host/x.nt"]})
+    assert stream.shown()["source"] == "https://data.example/events#token=…&format=nq"
+    assert query.shown()["sinks"] == ["postgresql://me:…@host/db#t", "mqtt://broker/rooms?password=…"]
+    assert query.shown()["static"] == ["http://u:…@host/x.nt"]
+    assert StreamDefinition.of(stream.shown()).with_secrets_of(stream) == stream
+    assert QueryDefinition.of(query.shown()).with_secrets_of(query) == query
+    other = StreamDefinition.of({"iri": "urn:s", "source": "https://data.example/other#token=…"})
+    assert other.with_secrets_of(stream) == other
