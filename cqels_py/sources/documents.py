@@ -42,8 +42,7 @@ FORMATS = {
 }
 """Formats by media type."""
 _JSON = ("json", "ndjson", "jsonld")
-_WITHOUT_GRAPHS = {"nq": "nt", "trig": "ttl"}
-"""The format of a document that has triples alone, where its own has graphs too."""
+_WITH_GRAPHS = ("nq", "trig")
 _TIME_OF_A_GRAPH = b"generatedAtTime"
 _TABLES = ("csv", "tsv")
 _LINE = re.compile(rb"^(?=[^\r\n])", re.MULTILINE)
@@ -71,11 +70,10 @@ def document_elements(body: bytes, format: str, opening: Opening, *, source: str
     try:
         return _of_text(body, format, opening, source, arrival)
     except DataError as error:
-        plain = _WITHOUT_GRAPHS.get(format)
-        if plain is None or opening.time_predicate is not None or _TIME_OF_A_GRAPH in body:
+        if format not in _WITH_GRAPHS or opening.time_predicate is not None or _TIME_OF_A_GRAPH in body:
             raise
         try:
-            return _of_text(body, plain, opening, source, arrival)
+            return _of_text(body, format, opening, source, arrival, by_subject=True)
         except DataError:
             raise error from None
 
@@ -101,7 +99,9 @@ def joined_elements(
     return reader.read_documents(line_blocks((body,), source, malformed) for body in bodies)
 
 
-def _of_text(body: bytes, format: str, opening: Opening, source: str, arrival: int) -> ElementBatch:
+def _of_text(
+    body: bytes, format: str, opening: Opening, source: str, arrival: int, *, by_subject: bool = False
+) -> ElementBatch:
     prepare(calls_to_read(format))
     batches = elements_of_document(
         format,
@@ -110,6 +110,7 @@ def _of_text(body: bytes, format: str, opening: Opening, source: str, arrival: i
         opening.reading(source, arrival=arrival),
         handling(opening.on_error, opening.report),
         opening.contexts,
+        by_subject=by_subject,
     )
     return concatenate_elements(list(batches))
 

@@ -80,13 +80,17 @@ def elements_of_document(
     reading: Reading,
     malformed: Malformed,
     contexts: Contexts = NO_CONTEXTS,
+    *,
+    by_subject: bool = False,
 ) -> Iterator[ElementBatch]:
-    """The elements of a text in any of RDF's formats or in CSV, or of Jelly."""
+    """The elements of a text in any of RDF's formats or in CSV, or of Jelly. `by_subject`: those of N-Quads and TriG
+    too are formed by subject, so that a statement of a named graph is malformed.
+    """
     if form == "jelly":
         from cqels_py.formats.jelly import jelly_elements
 
         return jelly_elements(chunks, dictionary, reading, malformed)
-    return _elements(form, chunks, dictionary, reading, malformed, contexts)
+    return _elements(form, chunks, dictionary, reading, malformed, contexts, by_subject=by_subject)
 
 
 def elements_of_chunks(
@@ -125,9 +129,11 @@ def _elements(
     reading: Reading,
     malformed: Malformed,
     contexts: Contexts,
+    *,
+    by_subject: bool = False,
 ) -> Iterator[ElementBatch]:
     numbered = form in ("nt", "nq", "csv", "tsv", "ndjson")
-    by = BY_SUBJECT if form in _BY_SUBJECT else BY_GRAPH
+    by = BY_SUBJECT if by_subject or form in _BY_SUBJECT else BY_GRAPH
     reading = replace(reading, form=by, numbered=numbered, graphs=reading.graphs and by == BY_GRAPH)
     if not numbered:
         texts = nquads_blocks(chunks, form, reading.source, malformed, contexts)

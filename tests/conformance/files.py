@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,15 @@ FOLDER = Path(
 HOMES = {
     "dawg-data-r2": "http://www.w3.org/2001/sw/DataAccess/tests/data-r2/",
     "sparql11": "http://www.w3.org/2009/sparql/docs/tests/data-sparql11/",
+    "ntriples": "http://www.w3.org/2013/N-TriplesTests/",
+    "nquads": "http://www.w3.org/2013/N-QuadsTests/",
+    "turtle": "http://www.w3.org/2013/TurtleTests/",
+    "trig": "http://www.w3.org/2013/TriGTests/",
+    "rdf-xml": "http://www.w3.org/2013/RDFXMLTests/",
 }
 """The suites' folders, and the IRIs that their relative IRIs are resolved against."""
+
+SPARQL, SYNTAXES = ("dawg-data-r2", "sparql11"), ("ntriples", "nquads", "turtle", "trig", "rdf-xml")
 
 _FORMATS = {
     ".ttl": ox.RdfFormat.TURTLE,
@@ -33,9 +41,9 @@ _FORMATS = {
 }
 
 
-def fetched() -> bool:
-    """Whether W3C's files are here."""
-    return all((FOLDER / suite).is_dir() for suite in HOMES)
+def fetched(suites: Iterable[str]) -> bool:
+    """Whether W3C's files of these suites are here."""
+    return all((FOLDER / suite).is_dir() for suite in suites)
 
 
 def path_of(iri: str) -> Path:

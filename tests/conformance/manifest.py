@@ -11,7 +11,7 @@ from rdflib import RDF, Graph, Namespace, URIRef
 from rdflib.collection import Collection
 from rdflib.term import Node
 
-from tests.conformance.files import FOLDER, fetched, iri_of, path_of
+from tests.conformance.files import FOLDER, SPARQL, fetched, iri_of, path_of
 
 MF = Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#")
 QT = Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-query#")
@@ -44,7 +44,7 @@ class Case:
 @cache
 def cases() -> tuple[Case, ...]:
     """All tests of queries, the withdrawn ones left out; none where the files have not been fetched."""
-    found = {case.name: case for start in _STARTS if fetched() for case in _read(FOLDER / start)}
+    found = {case.name: case for start in _STARTS if fetched(SPARQL) for case in _read(FOLDER / start)}
     return tuple(found.values())
 
 
@@ -54,11 +54,11 @@ def of_kinds(kinds: frozenset[str]) -> list[Case]:
 
 def _read(path: Path) -> Iterator[Case]:
     graph = Graph().parse(path, publicID=iri_of(path))
-    for included in _members(graph, MF.include):
+    for included in members(graph, MF.include):
         other = path_of(str(included))
         if other.is_file():
             yield from _read(other)
-    for entry in _members(graph, MF.entries):
+    for entry in members(graph, MF.entries):
         kind = str(graph.value(entry, RDF.type)).removeprefix(str(MF))
         withdrawn = graph.value(entry, DAWGT.approval) == DAWGT.Withdrawn
         if kind in EVALUATION | POSITIVE_SYNTAX | NEGATIVE_SYNTAX and not withdrawn:
@@ -67,7 +67,8 @@ def _read(path: Path) -> Iterator[Case]:
                 yield case
 
 
-def _members(graph: Graph, predicate: Node) -> Iterator[Node]:
+def members(graph: Graph, predicate: Node) -> Iterator[Node]:
+    """The members of the lists that are values of a property."""
     for head in graph.objects(None, predicate):
         yield from Collection(graph, head)
 

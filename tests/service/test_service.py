@@ -57,6 +57,7 @@ def test_elements_become_results(client: httpx.Client) -> None:
             2,
         ),
         ("application/trig", b"<urn:a> <urn:p> 1, 2 .", 1),
+        ("application/trig", b"{ <urn:a> <urn:p> 1, 2 }", 1),
         ("text/turtle", b"<urn:a> <urn:p> 1, 2 .", 1),
         ("application/ld+json", b'{"@id": "urn:a",\n "urn:p": 1}', 1),
         ("application/x-ndjson", b'{"@id": "urn:a", "urn:p": 1}\n\n{"@id": "urn:b", "urn:p": 1}', 2),
