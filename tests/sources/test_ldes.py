@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from email.utils import formatdate
 from itertools import pairwise
 from pathlib import Path
@@ -18,12 +19,16 @@ import pytest
 from cqels_py import Engine
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, RunError, UsageError
+from cqels_py.sources.ldes.bounds import FIRST
+from cqels_py.sources.ldes.pages import read_page
+from cqels_py.sources.ldes.traversal import Traversal
+from cqels_py.sources.ldes.waiting import Waiting, WaitingMembers
 from cqels_py.sources.partitions import position_behind
 from cqels_py.sources.protocol import Opening
 from cqels_py.sources.urls import source_of
 from cqels_py.testing import check_source
 from tests.support.http_server import Request, served
-from tests.support.ldes_server import IN_ORDER, KINDS, MADE, VALUE, Entry, LdesServer, PageOf, cut, entries, ldes_server
+from tests.support.ldes_server import KINDS, MADE, VALUE, Entry, LdesServer, PageOf, cut, entries, ldes_server
 from tests.support.servers import needed_module, wait_until
 
 STREAM = "http://example.org/stream"
@@ -88,7 +93,7 @@ def pairs(members: list[Entry]) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(4))
-def test_each_member_once_in_the_order_that_relations_promise(kind: str, seed: int, server: LdesServer) -> None:
+def test_each_member_once_in_order_of_time(kind: str, seed: int, server: LdesServer) -> None:
     random = Random(seed)
     server.kind, server.in_body = FORMATS[seed], seed % 2 == 1
     members = entries(random, random.choice([5, 60]))
@@ -97,9 +102,79 @@ def test_each_member_once_in_the_order_that_relations_promise(kind: str, seed: i
         # All pages are immutable, so that the stream ends.
         found = reading.to_end()
     assert sorted(found) == pairs(members)
-    if kind in IN_ORDER:
-        assert [time for time, _ in found] == sorted(each.time for each in members)
+    assert [time for time, _ in found] == sorted(each.time for each in members)
     assert server.asked == dict.fromkeys(["stream", *server.pages], 1)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_the_tree_members_come_in_order_of_time(seed: int) -> None:
+    """Also if the run is interrupted anywhere, and goes on at its position: members of before it are read again."""
+    random = Random(seed)
+    scale = random.choice([1, 40, 1700, 50_000, 2_000_000])
+    members = [Entry(each.number, each.time * scale) for each in entries(random, random.choice([5, 30, 60]))]
+    server = LdesServer(url="http://localhost")
+    server.put(cut("mixed", members, random))
+    found: list[tuple[int, int]] = []
+    position: Any = None
+    while len(found) < len(members):
+        traversal = Traversal("http://localhost/root", "pages", None, FIRST, 1 << 20)
+        if position is not None:
+            traversal.begin_at(position)
+        for _ in range(random.choice([5, 20, 1000])):
+            if (known := traversal.next(0)) is not None:
+                body = server.text(server.pages[known.url.rpartition("/")[2]])
+                page = read_page(body, "text/turtle", known.url, {}, traversal.path)
+                traversal.take(known, known.url, replace(page, immutable=True), _never)
+            found += [(each.time // 1_000_000, _number(each)) for each in traversal.release(random.choice([1, 3, 100]))]
+        position = json.loads(json.dumps(traversal.position()))
+    assert traversal.has_ended
+    assert sorted(found) == pairs(members)
+    assert [time for time, _ in found] == [each.time for each in members]
+
+
+def _never(error: DataError) -> None:
+    raise error
+
+
+def _number(member: Waiting) -> int:
+    return next(int(value.split('"')[1]) for _, predicate, value in member.triples if predicate == f"<{VALUE}>")
+
+
+def test_more_members_than_may_wait_end_the_run(server: LdesServer) -> None:
+    """None is dropped: an error says what to do, which then works."""
+    server.put([PageOf("a", [Entry(n, n) for n in range(50)], [("b", None, None)]), PageOf("b", [Entry(50, 0)])])
+    with closing(Reading(f"ldes+{server.url}/a#waiting=2KB")) as reading:
+        with pytest.raises(RunError, match="more than 2,000 bytes of members wait for pages"):
+            reading.to_end()
+        assert not reading.found
+    with closing(Reading(f"ldes+{server.url}/a#waiting=2MB")) as reading:
+        assert reading.to_end() == [(0, 0), (0, 50), *((n, n) for n in range(1, 50))]
+
+
+def test_many_members_wait_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cqels_py.sources.ldes.waiting._CACHE_KIB", 100)
+    waiting = WaitingMembers("pages", 1 << 30)
+    members = [
+        Waiting(n, n % 7, n * 37 % 4001, (("<http://e/s>", f"<http://e/{'p' * 200}>", f'"{n}"'),)) for n in range(4001)
+    ]
+    assert all(waiting.add(member) for member in members)
+    assert not waiting.add(members[5])
+    assert waiting.first == 0
+    found = waiting.take(2000, 1500) + waiting.take(2000, 1500)
+    assert found == sorted(members, key=lambda member: member.time)[:2000]
+    assert waiting.first == 2000
+    assert found[0].key not in waiting
+    waiting.close()
+
+
+def test_a_promise_that_is_broken_is_told(server: LdesServer, caplog: pytest.LogCaptureFixture) -> None:
+    server.put([PageOf("a", [Entry(0, 0)], [("b", 5, None)]), PageOf("b", [Entry(1, 3), Entry(2, 6)])])
+    with caplog.at_level(logging.WARNING), closing(Reading(f"ldes+{server.url}/a")) as reading:
+        assert reading.to_end() == [(0, 0), (3, 1), (6, 2)]
+    (said,) = caplog.messages
+    assert (
+        f"{server.url}/b has members of before the time that relations promise, such as <{server.url}/member/1>" in said
+    )
 
 
 @pytest.mark.parametrize("kind", ["tree", "days"])

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -17,10 +17,10 @@ import pyoxigraph
 from tests.support.http_server import Request, served
 
 VALUE, MADE = "http://example.org/v", "http://example.org/made"
-KINDS = ("tree", "forward", "backward", "plain", "days")
-"""How pages lead to others: by halves of the time, to the next or the one before with a bound, without one, from one page to all."""
-IN_ORDER = ("tree", "forward", "backward", "days")
-"""Those whose relations promise times."""
+KINDS = ("tree", "forward", "backward", "plain", "days", "mixed")
+"""How pages lead to others: by halves of the time, to the next or the one before with a bound, without one, from one page to all, or
+by relations of all kinds with members on pages of any depth.
+"""
 
 _PREFIXES = f"""@prefix tree: <https://w3id.org/tree#> . @prefix ldes: <https://w3id.org/ldes#> .
 @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix ex: <{VALUE[:-1]}> .
@@ -43,11 +43,14 @@ class Entry:
 
 @dataclass
 class PageOf:
-    """A page. `relations`: other pages, with bounds, of which None is none. `open`: it may change."""
+    """A page. `relations`: other pages, with bounds, of which None is none; `others`: other pages, with the types and values of a
+    relation, as Turtle. `open`: it may change.
+    """
 
     name: str
     entries: list[Entry]
     relations: list[tuple[str, int | None, int | None]] = field(default_factory=list)
+    others: list[tuple[str, str]] = field(default_factory=list)
     open: bool = False
 
 
@@ -100,6 +103,8 @@ class LdesServer:
                 if bound is not None:
                     value = f'tree:path {self.path} ; tree:value "{_time(bound)}"^^xsd:dateTime'
                     lines.append(f"{here} tree:relation [ a {kind} ; {node} ; {value} ] .")
+        for name, how in page.others:
+            lines.append(f"{here} tree:relation [ tree:node <{self.url}/{name}> ; {how} ] .")
         for entry in page.entries:
             member = f"<{self.url}/member/{entry.number}>"
             lines.append(f"<{self.url}/stream> tree:member {member} .")
@@ -139,7 +144,9 @@ def entries(random: Random, count: int) -> list[Entry]:
 
 def cut(kind: str, members: Sequence[Entry], random: Random) -> list[PageOf]:
     """Pages of a kind with these members, the first page first; on a page they are in any order."""
-    if kind == "tree":
+    if kind == "mixed":
+        pages = list(_mixed("root", list(members), random))
+    elif kind == "tree":
         pages = list(_tree("root", list(members), members[-1].time + 1, random))
     else:
         bounds = sorted({0, *(random.randrange(len(members)) for _ in range(5)), len(members)})
@@ -185,3 +192,66 @@ def _tree(name: str, members: list[Entry], end: int, random: Random) -> Iterator
     yield PageOf(name, own, [(f"{name}1", middle, end), (f"{name}0", None, middle)])
     yield from _tree(f"{name}0", early, middle, random)
     yield from _tree(f"{name}1", late, end, random)
+
+
+def _mixed(name: str, members: list[Entry], random: Random) -> Iterator[PageOf]:
+    """Members anywhere in a tree, whose relations promise as much as is true of all pages behind them, or less; some lead back."""
+    here = PageOf(name, [])
+    behind: list[list[Entry]] = [[] for _ in range(random.randint(1, 3))]
+    by_time = random.random() < 0.5
+    for number, member in enumerate(members):
+        place = number * len(behind) // len(members) if by_time else random.randrange(len(behind))
+        (here.entries if len(members) < 3 or random.random() < 0.3 else behind[place]).append(member)
+    yield here
+    for number, part in enumerate(behind):
+        if part:
+            here.others.append((f"{name}{number}", _true_relation(part[0].time, part[-1].time, random)))
+            for page in _mixed(f"{name}{number}", part, random):
+                if random.random() < 0.2:
+                    page.others.append((name, "a tree:Relation"))
+                yield page
+    random.shuffle(here.others)
+
+
+def _true_relation(first: int, last: int, random: Random) -> str:
+    """A relation that is true of members from the first to the last time, in seconds."""
+    start, end = datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC)
+    # Without a zone a value may be in any.
+    local = timedelta(hours=random.randint(-14, 14))
+    kinds = [
+        ("tree:Relation", ""),
+        ("tree:GreaterThanRelation", _value(first - 1)),
+        ("tree:GreaterThanOrEqualToRelation", _value(first)),
+        ("tree:GreaterThanOrEqualToRelation", f'"{(start + local):%Y-%m-%d}"^^xsd:date'),
+        ("tree:LessThanRelation", _value(last + 1)),
+        ("tree:LessThanOrEqualToRelation", _value(last)),
+        ("tree:GreaterThanRelation, tree:LessThanRelation", f"{_value(last + 1)}, {_value(first - 1)}"),
+        ("tree:PrefixRelation", _value(first + 1)),
+    ]
+    for pattern, kind in _PARTS:
+        if start.strftime(pattern) == end.strftime(pattern):
+            kinds += [("tree:InBetweenRelation", f'"{start.strftime(pattern)}Z"{kind}')] * 3
+        if (start + local).strftime(pattern) == (end + local).strftime(pattern):
+            kinds += [("tree:InBetweenRelation", f'"{(start + local).strftime(pattern)}"{kind}')] * 3
+    if first == last:
+        kinds += [("tree:EqualToRelation", _value(first))] * 3
+    kind, value = random.choice(kinds)
+    if not value:
+        return f"a {kind}"
+    if random.random() < 0.1:
+        return f"a {kind} ; tree:path ex:other ; tree:value {_value(last + 9)}"
+    return f"a {kind} ; tree:path ex:made ; tree:value {value}"
+
+
+_PARTS = (
+    ("%Y-%m-%dT%H:%M:%S", "^^xsd:dateTime"),
+    ("%Y-%m-%dT%H:%M", ""),
+    ("%Y-%m-%dT%H", "^^xsd:dateTime"),
+    ("%Y-%m-%d", "^^xsd:date"),
+    ("%Y-%m", "^^xsd:gYearMonth"),
+    ("%Y", "^^xsd:gYear"),
+)
+
+
+def _value(seconds: int) -> str:
+    return f'"{_time(seconds)}"^^xsd:dateTime'

@@ -18,9 +18,11 @@ from cqels_py.connections.schemes import needed
 from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.times import NO_TIME, time_of_text
 from cqels_py.sources.files import handling
+from cqels_py.sources.ldes.bounds import FIRST
 from cqels_py.sources.ldes.fetching import Hosts, PageFetcher, Request, Response
-from cqels_py.sources.ldes.pages import FIRST, Member, read_page
+from cqels_py.sources.ldes.pages import read_page
 from cqels_py.sources.ldes.traversal import KnownPage, Traversal
+from cqels_py.sources.ldes.waiting import Waiting
 from cqels_py.sources.malformed import CountedReports
 from cqels_py.sources.partitions import Returned
 from cqels_py.sources.protocol import Opening
@@ -48,6 +50,7 @@ def ldes_source(location: Location) -> LdesConnector:
         refresh=options.seconds("refresh", "10s"),
         hosts=tuple(each.strip().lower() for each in (options.text("hosts") or "").split(",") if each.strip()),
         most=options.size("page", "64MB"),
+        most_waiting=options.size("waiting", "10GB"),
         idle=options.seconds("idle", "30s"),
         memory=None if kept is None else PositionFile(Path(kept), endpoint.url),
     )
@@ -60,7 +63,8 @@ class LdesConnector:
     """A stream by the URL of its description, or of a view. `start`: members of before are left out, in microseconds.
 
     `follow`: pages that may change are read again after `refresh` seconds, or as long as they are fresh. `hosts`: other servers
-    that may have pages. `most`: bytes of the largest page. `memory`: where commits are kept, if anywhere.
+    that may have pages. `most`: bytes of the largest page; `most_waiting`: of the members that wait for pages. `memory`: where
+    commits are kept, if anywhere.
     """
 
     endpoint: Endpoint
@@ -69,6 +73,7 @@ class LdesConnector:
     refresh: float
     hosts: tuple[str, ...]
     most: int
+    most_waiting: int
     idle: float
     memory: PositionFile | None
 
@@ -91,7 +96,7 @@ class LdesSource:
         self._clock = clock
         self._malformed = handling(opening.on_error, opening.report)
         path = None if opening.time_predicate is None else (opening.time_predicate.strip("<>"),)
-        self._traversal = Traversal(of.endpoint.url, of.endpoint.shown, path, of.start)
+        self._traversal = Traversal(of.endpoint.url, of.endpoint.shown, path, of.start, of.most_waiting)
         kept = None if of.memory is None else of.memory.load()
         if (position := opening.position or kept) is not None:
             assert isinstance(position, Mapping)
@@ -144,6 +149,7 @@ class LdesSource:
 
     def close(self) -> None:
         self._fetcher.close()
+        self._traversal.close()
 
     def advance(self, time: int) -> None:
         """Nothing: only pages with earlier members hold up others."""
@@ -168,6 +174,9 @@ class LdesSource:
             self._fetcher.ask(Request(page.url, page.etag, page.modified))
 
     def _take(self, known: KnownPage, response: Response) -> None:
+        if not known.fetched:
+            # Members may wait for many pages: a server that sends them is not silent.
+            self._last = self._clock()
         known.due = self._clock() + max(self._of.refresh, response.fresh)
         known.etag, known.modified = response.etag, response.modified
         if response.gone:
@@ -188,7 +197,7 @@ class LdesSource:
             else:
                 self._traversal.take(known, response.url, page, self._malformed)
 
-    def _elements(self, found: list[tuple[int, Member]]) -> ElementBatch:
+    def _elements(self, found: list[Waiting]) -> ElementBatch:
         self.returned = None
         if not found:
             if self._keeps and self._left_out.count:
@@ -198,17 +207,15 @@ class LdesSource:
             return empty_elements()
         self._last = self._clock()
         try:
-            batch = replace(self._opening, on_error="stop").elements(
-                (member.time, member.triples) for _, member in found
-            )
+            batch = replace(self._opening, on_error="stop").elements((member.time, member.triples) for member in found)
         except DataError:
             # One of them is wrong: each by itself tells which.
-            parts = [(key, self._opening.elements([(member.time, member.triples)])) for key, member in found]
-            found = [pair for pair, (_, part) in zip(found, parts, strict=True) if len(part)]
-            batch = concatenate_elements([part for _, part in parts if len(part)])
+            parts = [self._opening.elements([(member.time, member.triples)]) for member in found]
+            found = [member for member, part in zip(found, parts, strict=True) if len(part)]
+            batch = concatenate_elements([part for part in parts if len(part)])
         if self._keeps:
             assert self._position is not None
-            self.returned = Returned(self._position, [key for key, _ in found])
+            self.returned = Returned(self._position, [member.key for member in found])
             self._position = self._traversal.position()
             self._left_out.begin()
         return batch

@@ -1,7 +1,7 @@
 """A page of a Linked Data Event Stream: its members, and the promises of its relations about other pages.
 
-Of TREE the subset is read that orders pages by time: relations of the four kinds greater or less than a time, on the stream's
-`ldes:timestampPath`. Others say only that there is a page.
+Of TREE the subset is read that orders pages by time: relations greater or less than a time, equal to it or in a part of time, on
+the stream's `ldes:timestampPath`. Others say only that there is a page.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from cqels_py.formats.endings import ENDINGS
 from cqels_py.formats.times import NO_TIME, time_of_text
 from cqels_py.formats.turtle import PARSER_ERRORS, json_error, syntax_error
 from cqels_py.parser.times import duration_of
+from cqels_py.sources.ldes.bounds import FIRST, LAST, TREE, bounds
 
-FIRST, LAST = -(1 << 62), 1 << 62
-"""Bounds of times for relations that promise none, in microseconds."""
-
-_TREE, _LDES = "https://w3id.org/tree#", "https://w3id.org/ldes#"
+_LDES = "https://w3id.org/ldes#"
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _FORMATS: Final = {
     "application/n-quads": pyoxigraph.RdfFormat.N_QUADS,
@@ -63,10 +61,6 @@ class Relation:
     url: str
     low: int
     high: int
-
-    @property
-    def is_bounded(self) -> bool:
-        return self.low > FIRST or self.high < LAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +134,7 @@ class _Reading:
                 self._in_graph[quad.graph_name].append(quad)
 
     def page(self, path: Path | None) -> Page:
-        names = list(dict.fromkeys(quad.object for quad in self._by_predicate[_TREE + "member"]))
+        names = list(dict.fromkeys(quad.object for quad in self._by_predicate[TREE + "member"]))
         path = path or self._timestamp_path()
         if path is None and names:
             raise RunError(
@@ -158,7 +152,7 @@ class _Reading:
             tuple(members),
             wrong,
             tuple(self._relations(path)),
-            tuple(dict.fromkeys(_page_url(quad.object) for quad in self._by_predicate[_TREE + "view"])),
+            tuple(dict.fromkeys(_page_url(quad.object) for quad in self._by_predicate[TREE + "view"])),
             any(
                 self._is_here(quad.subject) and quad.object.value == "true"
                 for quad in self._by_predicate[_LDES + "immutable"]
@@ -167,8 +161,11 @@ class _Reading:
             self._keeps(),
         )
 
+    def _objects(self, subject: Any, predicate: str) -> list[Any]:
+        return [quad.object for quad in self._of.get(subject, ()) if quad.predicate.value == predicate]
+
     def _one(self, subject: Any, predicate: str) -> Any:
-        return next((quad.object for quad in self._of.get(subject, ()) if quad.predicate.value == predicate), None)
+        return next(iter(self._objects(subject, predicate)), None)
 
     def _timestamp_path(self) -> Path | None:
         found = {self._path(quad.object) for quad in self._by_predicate[_LDES + "timestampPath"]}
@@ -228,39 +225,29 @@ class _Reading:
 
     def _relations(self, path: Path | None) -> Iterator[Relation]:
         """The pages that follow from this one. A server behind another name calls its page by its own."""
-        stated = self._by_predicate[_TREE + "relation"]
-        here = [quad for quad in stated if self._is_here(quad.subject)]
-        if not here and len({quad.subject for quad in stated}) == 1:
-            here = stated
-        bounds: dict[str, tuple[int, int]] = {}
-        for quad in here:
-            node = self._one(quad.object, _TREE + "node")
-            if not isinstance(node, pyoxigraph.NamedNode):
-                continue
-            low, high = self._bounds(quad.object, path)
-            known = bounds.get(_page_url(node), (FIRST, LAST))
-            bounds[_page_url(node)] = max(low, known[0]), min(high, known[1])
-        for url, (low, high) in bounds.items():
+        stated = self._by_predicate[TREE + "relation"]
+        found: dict[str, tuple[int, int]] = {}
+        for quad in [quad for quad in stated if self._is_here(quad.subject)] or stated:
+            for node in self._objects(quad.object, TREE + "node"):
+                if isinstance(node, pyoxigraph.NamedNode):
+                    low, high = self._bounds(quad.object, path)
+                    known = found.get(_page_url(node), (FIRST, LAST))
+                    found[_page_url(node)] = max(low, known[0]), min(high, known[1])
+        for url, (low, high) in found.items():
             yield Relation(url, low, high)
 
     def _bounds(self, relation: Any, path: Path | None) -> tuple[int, int]:
-        value, of = self._one(relation, _TREE + "value"), self._one(relation, _TREE + "path")
-        if path is None or of is None or self._path(of) != path or not isinstance(value, pyoxigraph.Literal):
+        """The times of its members; no bounds where it is of another path."""
+        paths = {self._path(of) for of in self._objects(relation, TREE + "path")}
+        values = self._objects(relation, TREE + "value")
+        if path is None or paths != {path} or not all(isinstance(value, pyoxigraph.Literal) for value in values):
             return FIRST, LAST
-        time = time_of_text(value.value)
-        kinds = {quad.object.value for quad in self._of[relation] if quad.predicate.value == _RDF + "type"}
-        if time == NO_TIME:
-            return FIRST, LAST
-        # Times are whole microseconds, values need not be: a member greater than the value may have the same number.
-        greater = kinds & {_TREE + "GreaterThanRelation", _TREE + "GreaterThanOrEqualToRelation"}
-        less = kinds & {_TREE + "LessThanRelation", _TREE + "LessThanOrEqualToRelation"}
-        equal = _TREE + "EqualToRelation" in kinds
-        return (time if greater or equal else FIRST), (time if less or equal else LAST)
+        return bounds({kind.value for kind in self._objects(relation, _RDF + "type")}, values)
 
     def _keeps(self) -> int | None:
         """The duration of the retention policy that is for all members; None if there is none, or another policy."""
         for quad in self._by_predicate[_LDES + "retentionPolicy"]:
-            kind, value = self._one(quad.object, _RDF + "type"), self._one(quad.object, _TREE + "value")
+            kind, value = self._one(quad.object, _RDF + "type"), self._one(quad.object, TREE + "value")
             if kind is not None and kind.value == _LDES + "DurationAgoPolicy" and value is not None:
                 try:
                     return duration_of(value.value)

@@ -1,7 +1,7 @@
 """The order in which the pages of an event stream are read, and its members returned: arithmetic only, without a connection.
 
-Members wait until all pages have been read that may have earlier ones, as far as relations promise which those are. Pages without
-such a promise hold up nobody: members that they get later may be late.
+A page that has not been read may have members of all times that relations do not exclude: those of other pages wait for it, unless
+they are earlier. So members come in order of time, but for those that a page gets after it was read.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from cqels_py.errors import DataError, RunError
 from cqels_py.formats.lines import Malformed
-from cqels_py.sources.ldes.pages import FIRST, LAST, Member, Page, Path, Relation
+from cqels_py.sources.ldes.bounds import FIRST, LAST
+from cqels_py.sources.ldes.pages import Member, Page, Path, Relation
+from cqels_py.sources.ldes.waiting import Waiting, WaitingMembers
 
 MOST_PAGES: Final = 1_000_000
 """The number of pages of a stream; with more the run ends with an error."""
-MOST_WAITING: Final = 100_000
-"""The number of members that wait for earlier ones."""
 MOST_REMEMBERED: Final = 1_000_000
 """The number of members of finished pages that are recognised on others."""
 _REMEMBERED_IN_POSITION: Final = 1_000
@@ -32,12 +32,13 @@ _LOG = logging.getLogger("cqels_py")
 class KnownPage:
     """A page that is not finished. Its members' times are from `low` to `high`, as far as that is promised.
 
-    `parent`: the page that led to it. `links`: those to which it leads. `returned`: the members of it that were returned, or
-    left out; `waiting`: how many wait. Of the last response: `etag`, `modified`. `due`: when it is to be read again, on the
-    caller's clock.
+    `key`: the digest of its URL; `parent`: the page that led to it. `links`: those to which it leads. `returned`: the members of
+    it that were returned, or left out; `waiting`: how many wait. Of the last response: `etag`, `modified`. `due`: when it is to
+    be read again, on the caller's clock.
     """
 
     url: str
+    key: int
     low: int
     high: int
     number: int
@@ -52,30 +53,29 @@ class KnownPage:
     due: float = 0.0
 
     @property
-    def is_bounded(self) -> bool:
-        return self.low > FIRST or self.high < LAST
-
-    @property
     def is_finished(self) -> bool:
         """Is it read to its end, for good?"""
         return self.immutable and self.fetched and not self.waiting
 
 
 class Traversal:
-    """Which page is next, which members are. `start`: members before this time are left out, and pages that have only such."""
+    """Which page is next, which members are. `start`: members before this time are left out, and pages that have only such.
+    `most_waiting`: bytes of members that may wait for pages.
+    """
 
-    def __init__(self, root: str, shown: str, path: Path | None, start: int = FIRST) -> None:
+    def __init__(self, root: str, shown: str, path: Path | None, start: int, most_waiting: int) -> None:
         self._shown = shown
         self._start = start
         self.path = path
         self._root = digest(root)
         self._pages: dict[int, KnownPage] = {}
         self._finished: set[int] = set()
+        self._waiting = WaitingMembers(shown, most_waiting)
+        # Members that were returned, with their times; those that wait and were found once more.
         self._members: dict[int, int] = {}
-        self._heap: list[tuple[int, int, int, Member, KnownPage]] = []
-        # Pages that have not been read: in the order in which they will be, and those with bounds, by the lower one.
+        self._found_again: set[int] = set()
+        # Pages that have not been read, in the order in which they will be: by the times of their first members.
         self._unread: list[tuple[int, int, int, KnownPage]] = []
-        self._bars: list[tuple[int, int, KnownPage]] = []
         self._number = 0
         self._keeps: int | None = None
         self._greatest = FIRST
@@ -146,87 +146,76 @@ class Traversal:
         if parent is not None and max(low, parent.low) <= min(high, parent.high):
             # Relations are true of all pages behind them. Otherwise it leads back.
             low, high = max(low, parent.low), min(high, parent.high)
-        self._know(relation.url, low, high, None if parent is None else digest(parent.url))
+        self._know(relation.url, low, high, None if parent is None else parent.key)
 
     def _know(self, url: str, low: int, high: int, parent: int | None) -> None:
         self._number += 1
-        page = self._pages[digest(url)] = KnownPage(url, low, high, self._number, parent)
+        page = KnownPage(url, digest(url), low, high, self._number, parent)
+        self._pages[page.key] = page
         heapq.heappush(self._unread, (low, high, self._number, page))
-        if page.is_bounded:
-            heapq.heappush(self._bars, (low, self._number, page))
 
     def _finish(self, known: KnownPage) -> None:
         if known.is_finished:
-            key = digest(known.url)
-            self._pages.pop(key, None)
-            self._finished.add(key)
+            self._pages.pop(known.key, None)
+            self._finished.add(known.key)
 
     # --- members ------------------------------------------------------------------------------------------------------
 
     def _put(self, known: KnownPage, member: Member) -> None:
         key = digest(member.iri)
-        if key in self._members or key in known.returned:
+        if key in self._members or key in known.returned or member.time < self._start:
             known.returned.add(key)
-            return
-        if member.time < self._start:
+        elif self._waiting.add(Waiting(key, known.key, member.time, member.triples)):
+            known.waiting += 1
+            self._check_promise(known, member)
+        else:
             known.returned.add(key)
-            return
-        self._members[key] = member.time
-        known.waiting += 1
-        self._number += 1
-        heapq.heappush(self._heap, (member.time, self._number, key, member, known))
+            self._found_again.add(key)
+
+    def _check_promise(self, known: KnownPage, member: Member) -> None:
+        if member.time < known.low and not self._told:
+            self._told = True
+            _LOG.warning(
+                "%s has members of before the time that relations promise, such as %s: they may be late",
+                known.url,
+                member.iri,
+            )
 
     def _leave_out(self, known: KnownPage, key: int, error: DataError, malformed: Malformed) -> None:
-        if key not in known.returned and key not in self._members:
+        if key not in known.returned and key not in self._members and key not in self._waiting:
             known.returned.add(key)
             malformed(error)
 
     @property
     def first_waiting(self) -> int:
         """The time of the first member that waits; LAST if none does."""
-        return self._heap[0][0] if self._heap else LAST
+        return self._waiting.first
 
-    def release(self, most: int) -> list[tuple[int, Member]]:
-        """The next members, at most so many, with their digests: those before which no page is known that may have others."""
-        while self._bars and self._bars[0][-1].fetched:
-            heapq.heappop(self._bars)
-        bar = self._bars[0][0] if self._bars else LAST
-        found: list[tuple[int, Member]] = []
-        while self._heap and len(found) < most and (self._heap[0][0] < bar or self._is_full()):
-            time, _, key, member, known = heapq.heappop(self._heap)
+    def release(self, most: int) -> list[Waiting]:
+        """The next members, at most so many: those before which no unread page may have others."""
+        found = self._waiting.take(self._unread[0][0] if self.is_behind else LAST, most)
+        for key, page, time, _ in found:
+            known = self._pages[page]
             known.returned.add(key)
             known.waiting -= 1
-            self._greatest = max(self._greatest, time)
             self._finish(known)
-            found.append((key, member))
+            self._members[key] = time
+            self._found_again.discard(key)
+            self._greatest = max(self._greatest, time)
         if found:
             self._forget()
         return found
 
-    def _is_full(self) -> bool:
-        if len(self._heap) <= MOST_WAITING:
-            return False
-        if not self._told:
-            self._told = True
-            _LOG.warning(
-                "%s: more than %s members wait for pages with earlier ones; the first of them no longer do, and members before "
-                "them may be late",
-                self._shown,
-                f"{MOST_WAITING:,}",
-            )
-        return True
+    def close(self) -> None:
+        """Forget the members that wait."""
+        self._waiting.close()
 
     def _forget(self) -> None:
         """Forget members that the server no longer has, and the oldest of too many; those of pages that may change stay there."""
-        if len(self._members) > MOST_REMEMBERED + len(self._heap):
-            waiting = {key for _, _, key, _, _ in self._heap}
+        if len(self._members) > MOST_REMEMBERED:
             since = self._greatest - self._keeps if self._keeps is not None else FIRST
-            kept = [(key, time) for key, time in self._members.items() if time >= since or key in waiting]
-            if len(kept) > MOST_REMEMBERED:
-                kept = [each for each in kept[: -MOST_REMEMBERED // 2] if each[0] in waiting] + kept[
-                    -MOST_REMEMBERED // 2 :
-                ]
-            self._members = dict(kept)
+            kept = [(key, time) for key, time in self._members.items() if time >= since]
+            self._members = dict(kept if len(kept) <= MOST_REMEMBERED else kept[-MOST_REMEMBERED // 2 :])
 
     # --- positions ----------------------------------------------------------------------------------------------------
 
@@ -236,19 +225,17 @@ class Traversal:
         """
         pages = list(self._pages.values())
         near = {self._root, *(page.parent for page in pages), *(key for page in pages for key in page.links)}
-        waiting = {key for _, _, key, _, _ in self._heap}
-        recent = _last(self._members, _REMEMBERED_IN_POSITION + len(waiting))
-        members = {key for page in pages for key in page.returned} | set(recent)
+        members = {key for page in pages for key in page.returned} | set(_last(self._members, _REMEMBERED_IN_POSITION))
         return {
             "pages": [[page.url, page.low, page.high, page.parent] for page in pages],
             "finished": sorted(self._finished & near),
-            "members": sorted(members - waiting),
+            "members": sorted(members - self._found_again),
             "path": list(self.path or ()),
         }
 
     def begin_at(self, position: Mapping[str, Any]) -> None:
         """Go on at a position; members in its `taken`, if there are any, have been returned behind it."""
-        self._pages, self._unread, self._bars = {}, [], []
+        self._pages, self._unread = {}, []
         self._finished = set(position["finished"])
         self.path = self.path or tuple(position["path"]) or None
         self._members = dict.fromkeys([*position["members"], *position.get("taken", ())], FIRST)
