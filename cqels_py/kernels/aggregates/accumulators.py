@@ -340,11 +340,6 @@ def any_total(words, at, apart, apart_at, average, cursor, deferred, deferred_re
         tag = np.int64(TAG_DECIMAL if decimal else TAG_INTEGER)
         if average:
             return long_average(hi, lo, scale, n, cursor, deferred, deferred_real)
-        if not decimal and scale > 0:
-            # Decimals were inserted and retracted: the rest is whole.
-            unscaled, digits, ok = short_quotient(hi, lo, scale, np.int64(1))
-            if ok and digits == 0:
-                hi, lo, scale = unscaled >> 63, np.uint64(unscaled), np.int64(0)
         if fits_id(hi, lo, scale):
             unscaled = narrow128(lo)
             while scale > 0 and unscaled % 10 == 0:

@@ -310,8 +310,8 @@ def short_quotient(hi, lo, scale, count):
     """The mean of doubles that are written as decimals: (hi, lo) / 10**scale divided by a positive count -> (unscaled,
     scale, ok).
 
-    Rounded half to even to 16 significant digits, never left of the units, without trailing zeros. ok is False where it
-    does not fit 62 bits or MAX_SCALE fraction digits.
+    Rounded half to even to 16 significant digits, without trailing zeros: ten times as much fits 64 bits. ok is False
+    where it has more digits before the point, or more than MAX_SCALE behind it.
     """
     negative = hi < 0
     if negative:
@@ -355,7 +355,7 @@ def short_quotient(hi, lo, scale, count):
     if beyond_half > 0 or (beyond_half == 0 and (sticky or quotient % 2 == 1)):
         quotient += 1
     quotient, scale = trim(quotient, scale)
-    return (-quotient if negative else quotient), scale, scale <= MAX_SCALE and quotient < LIMIT
+    return (-quotient if negative else quotient), scale, scale <= MAX_SCALE and quotient < POWERS[SHORT_DIGITS]
 
 
 @jit_inline

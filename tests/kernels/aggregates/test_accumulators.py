@@ -13,12 +13,27 @@ from hypothesis import strategies as st
 
 from cqels_py.kernels.aggregates import accumulators as kernel
 from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
+from cqels_py.kernels.values import inline
 from cqels_py.terms.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_INTEGER
 from tests.operators.plain_dictionary import inline_id
+from tests.oracle import naive_values
 
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+pytestmark = pytest.mark.filterwarnings("error:overflow encountered:RuntimeWarning")
 
 SCALED = st.tuples(st.integers(-(1 << 54), 1 << 54), st.integers(0, 15))
+
+
+BOUNDS = (1 << 53, 1 << 55, 10**16, 10**18, 1 << 62, 1 << 63, 1 << 64, 1 << 70)
+NEAR = st.builds(
+    lambda bound, divisor, more, sign: sign * (bound // divisor + more),
+    st.sampled_from(BOUNDS), st.sampled_from([1, 10, 100]), st.integers(-9, 9), st.sampled_from([-1, 1]),
+)  # fmt: skip
+"""Where an inline id, a sum of one word or a double's digits end, their tenths and hundredths."""
+COUNTED_BY = {
+    "integer": [],
+    "decimal": [kernel.DECIMALS],
+    "double": [kernel.DOUBLES, kernel.INEXACT],
+}
 
 
 def words128(value: int) -> tuple[np.int64, np.uint64]:
@@ -52,6 +67,19 @@ class Sum:
         return int(
             kernel.total_of(self.words, 0, self.apart, 0, average, self.cursor, self.deferred, self.deferred_real)
         )
+
+    def said(self, *, average: bool) -> Decimal:
+        """The total as a number, whether it has an inline id or not."""
+        found = self.total(average=average)
+        if found >> 60 != -1:
+            out = np.zeros(80, np.uint8)
+            inline.write_inline(np.int64(found), out, 0)
+            return Decimal(out.tobytes().split(b'"')[1].decode())
+        tag, value = self.deferred_value()
+        real = float(self.deferred_real[0])
+        if tag == TAG_DOUBLE:
+            return Decimal(real)
+        return naive_values._quotient(value, Decimal(int(real))) if real else value
 
     def deferred_value(self) -> tuple[int, Decimal]:
         tag, hi, lo, scale = (int(x) for x in self.deferred[0, : kernel.DEFERRED_PLACE])
@@ -165,6 +193,26 @@ def test_a_sum_of_doubles_beyond_an_id_is_a_double() -> None:
     assert total.total() >> 60 == -1
     assert total.deferred[0, 0] == TAG_DOUBLE
     assert total.deferred_real[0] == float(3 * ((1 << 55) - 1))
+
+
+@given(st.one_of(NEAR, st.integers(-(1 << 70), 1 << 70)), st.integers(0, 15), st.sampled_from(list(COUNTED_BY)))
+@example(18447000000000005, 1, "double")
+@example(18450000000000000025, 1, "double")
+@example((1 << 62) + 1, 1, "integer")
+def test_totals_near_the_bounds_of_words_and_ids(unscaled: int, scale: int, kind: str) -> None:
+    for n in (1, 2, 3, 1000):
+        total = Sum()
+        # Integers have a scale after decimals have come and gone.
+        assert total.add(unscaled * 10**scale if kind == "integer" else unscaled, scale, 1)
+        for word in (kernel.N, *COUNTED_BY[kind]):
+            total.words[word] = n
+        exact = Decimal(unscaled).scaleb(0 if kind == "integer" else -scale)
+        mean = naive_values._quotient(exact, Decimal(n))
+        for found, expected in ((total.said(average=False), exact), (total.said(average=True), mean)):
+            if kind == "double":
+                assert abs(found - expected) <= abs(expected) * Decimal(2) ** -51
+            else:
+                assert found == expected
 
 
 def test_huge_members_leave_no_error_behind() -> None:

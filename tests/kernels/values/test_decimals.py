@@ -69,7 +69,7 @@ def test_narrow_values_survive_a_round_trip(value: int) -> None:
 
 
 def rounded_quotient(value: int, scale: int, count: int) -> Decimal:
-    """16 significant digits by Python's decimals, but never fewer than the integer part has."""
+    """16 significant digits by Python's decimals, but never fewer than the integer part has, which then does not fit."""
     with localcontext() as context:
         context.prec = 80
         total = Decimal(value).scaleb(-scale)
@@ -80,7 +80,8 @@ def rounded_quotient(value: int, scale: int, count: int) -> Decimal:
 
 def fits(quotient: Decimal) -> bool:
     exponent = quotient.normalize().as_tuple().exponent
-    return int(exponent) >= -decimals.MAX_SCALE and abs(int(quotient.scaleb(max(0, -int(exponent))))) < decimals.LIMIT
+    unscaled = abs(int(quotient.scaleb(max(0, -int(exponent)))))
+    return int(exponent) >= -decimals.MAX_SCALE and unscaled < 10**decimals.SHORT_DIGITS
 
 
 @given(st.one_of(NARROW, st.integers(-(10**24), 10**24)), st.integers(0, 15), st.integers(1, 1 << 40))
