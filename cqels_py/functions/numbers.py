@@ -128,10 +128,13 @@ def number_term(number: Number) -> Term:
 
 def to_float(number: Number, kind: int) -> float:
     """The value promoted to DOUBLE or FLOAT."""
-    try:
-        value = float(number.value)
-    except OverflowError:
-        value = math.inf if number.value > 0 else -math.inf
+    value = number.value
+    if not isinstance(value, float):
+        try:
+            # A decimal has no negative zero, though Decimal has.
+            value = float(value) + 0.0
+        except OverflowError:
+            value = math.inf if value > 0 else -math.inf
     return single(value) if kind == FLOAT else value
 
 

@@ -22,6 +22,8 @@ import pyparsing
 from rdflib import RDF, XSD, Literal, URIRef
 from rdflib.plugins.sparql.parserutils import CompValue, Param
 
+from cqels_py.terms.rdf import exact_literal
+
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+\.\d*|\.\d+|\d+)[eE][+-]?\d+|\d*\.\d+|\d+)")
 _NUMBERS = [f"{kind}{sign}" for kind in ("INTEGER", "DECIMAL", "DOUBLE") for sign in ("", "_POSITIVE", "_NEGATIVE")]
 _COLON = "':'"
@@ -128,7 +130,7 @@ def _exact_number(text: str, at: int, _tokens: object) -> Literal:
     assert match is not None
     lexical = match[0]
     datatype = XSD.double if "e" in lexical.lower() else XSD.decimal if "." in lexical else XSD.integer
-    return Literal(lexical, datatype=datatype, normalize=False)
+    return exact_literal(lexical, datatype=datatype)
 
 
 # --- errors -----------------------------------------------------------------------------------------------------

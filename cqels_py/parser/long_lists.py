@@ -16,6 +16,7 @@ from cqels_py.algebra.nodes import Term
 from cqels_py.parser.prologue import Prologue
 from cqels_py.parser.source import Edit
 from cqels_py.parser.tokens import Kind, Token
+from cqels_py.terms.rdf import exact_literal
 
 _LEAST = 64
 """Lists of fewer tokens are left to the grammar."""
@@ -125,7 +126,7 @@ def _term(tokens: Sequence[Token], at: int, prologue: Prologue) -> tuple[Term, i
         case Kind.NUMBER:
             return _number("", token.text), at + 1
         case Kind.WORD if token.is_word("TRUE", "FALSE"):
-            return Literal(token.text.lower(), datatype=XSD.boolean, normalize=False), at + 1
+            return exact_literal(token.text.lower(), datatype=XSD.boolean), at + 1
         case Kind.STRING if "\\" not in token.text and token.text[:3] not in ('"""', "'''"):
             return _string(tokens, at, prologue)
         case _:
@@ -136,15 +137,15 @@ def _string(tokens: Sequence[Token], at: int, prologue: Prologue) -> tuple[Term,
     quoted, _, language = tokens[at].text.rpartition(tokens[at].text[0])
     text = quoted[1:]
     if not (tokens[at + 1].is_mark("^") and tokens[at + 2].is_mark("^")):
-        return Literal(text, lang=language[1:] or None, normalize=False), at + 1
+        return exact_literal(text, language[1:] or None), at + 1
     if language or tokens[at + 3].kind not in (Kind.IRI, Kind.NAME):
         raise _Other
     datatype, behind = _term(tokens, at + 3, prologue)
-    return Literal(text, datatype=None if datatype == XSD.string else URIRef(datatype), normalize=False), behind
+    return exact_literal(text, datatype=None if datatype == XSD.string else str(datatype)), behind
 
 
 def _number(sign: str, text: str) -> Literal:
     for form, datatype in ((_INTEGER, XSD.integer), (_DECIMAL, XSD.decimal), (_DOUBLE, XSD.double)):
         if form.fullmatch(text):
-            return Literal(sign + text, datatype=datatype, normalize=False)
+            return exact_literal(sign + text, datatype=datatype)
     raise _Other

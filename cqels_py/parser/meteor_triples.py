@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from rdflib import RDF, XSD, Literal, URIRef
+from rdflib import RDF, XSD, URIRef
 
 from cqels_py.algebra.nodes import RuleSet
 from cqels_py.algebra.temporal_rules import (
@@ -23,7 +23,7 @@ from cqels_py.algebra.temporal_rules import (
 )
 from cqels_py.errors import CqelsError, DataError, Place, UnsupportedQuery
 from cqels_py.parser.meteor import read_meteor_fact, read_meteor_rules
-from cqels_py.terms.rdf import from_rdflib
+from cqels_py.terms.rdf import exact_literal, from_rdflib
 
 _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|\\^`]')
 _INTEGER, _DECIMAL = re.compile(r"[+-]?\d+"), re.compile(r"[+-]?\d+\.\d+")
@@ -109,7 +109,7 @@ class _RuleTranslation:
             return term
         for number, datatype in ((_INTEGER, XSD.integer), (_DECIMAL, XSD.decimal)):
             if number.fullmatch(term):
-                return str(from_rdflib(Literal(term, datatype=datatype)))
+                return str(from_rdflib(exact_literal(term, datatype=datatype)))
         return f"<{self._iri(term)}>"
 
     def _iri(self, name: str) -> str:

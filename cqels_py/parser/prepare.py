@@ -19,6 +19,7 @@ from rdflib.plugins.sparql.parserutils import CompValue
 from cqels_py.parser.grammar import Nil
 from cqels_py.parser.prologue import Prologue
 from cqels_py.parser.source import unsupported, wrong
+from cqels_py.terms.rdf import exact_literal
 
 STAR = Variable("*")
 """The selection of `SELECT *` until the variables of its pattern are known."""
@@ -171,7 +172,7 @@ class _Preparation:
     def _literal(self, node: CompValue) -> Literal:
         # RDF 1.1: a string with and without its datatype is one term.
         datatype = None if node.datatype in (None, XSD.string) else node.datatype
-        return Literal(str(node.string), lang=node.lang, datatype=datatype, normalize=False)
+        return exact_literal(str(node.string), node.lang, datatype)
 
     # --- paths -----------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from rdflib import BNode, Literal, URIRef
 
 from cqels_py.connections.reach import Reach
 from cqels_py.errors import CqelsError, DataError
-from cqels_py.terms.rdf import canonical, from_rdflib
+from cqels_py.terms.rdf import canonical, exact_literal, from_rdflib
 
 Term = URIRef | Literal | BNode
 Solution = Mapping[str, Term]
@@ -135,7 +135,7 @@ def _term(value: Mapping[str, Any]) -> Term:
             language = value.get("xml:lang")
             # The datatype of a string with a language tag may be given or left out.
             datatype = URIRef(value["datatype"]) if "datatype" in value and not language else None
-            return Literal(value["value"], lang=language, datatype=datatype, normalize=False)
+            return exact_literal(value["value"], language, datatype)
         case other:
             raise _Problem(f"its answer has a term of the type {other!r}; known are uri, literal and bnode")
 

@@ -22,6 +22,11 @@ from cqels_py.terms.rdf import from_rdflib
 
 _END = f'"^^<{XSD}'
 _TAKEN = "an rdflib term, a text in N-Triples syntax, int, float, bool, Decimal, datetime or date"
+_MEANT = {
+    f'"{written}{_END}{name}>': f'"{meant}{_END}{name}>'
+    for written, meant in (("inf", "INF"), ("-inf", "-INF"), ("nan", "NaN"))
+    for name in ("double", "float")
+}
 _MISSING = ("None", "NaT", "<NA>")
 _LEAST_PLAIN, _LEAST_WITH_EXPONENT = -6, 10
 """Powers of ten: a double between them is written without an exponent, as Arrow does."""
@@ -36,7 +41,7 @@ def text_of(value: Any) -> str:
     if convert is not None:
         return convert(value)
     if hasattr(value, "n3"):
-        return from_rdflib(value)
+        return _of_rdflib(value)
     if isinstance(value, np.datetime64):
         return _of_datetime64(value)
     if isinstance(value, np.generic):
@@ -77,6 +82,12 @@ def double_text(value: float) -> str:
     shown = "".join(map(str, digits))
     fraction = f".{shown[1:]}" if len(shown) > 1 else ""
     return f"{'-' if sign else ''}{shown[0]}{fraction}e{power:+d}"
+
+
+def _of_rdflib(value: Any) -> str:
+    """Of a float rdflib writes three values as Python does: infinities and NaN, which are no texts of xsd:double."""
+    text = from_rdflib(value)
+    return _MEANT.get(text, text)
 
 
 def _of_text(value: str) -> str:

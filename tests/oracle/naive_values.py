@@ -140,7 +140,11 @@ def promoted(value: Number, kind: int) -> Any:
         return value.value
     if kind == DECIMAL:
         return Decimal(value.value)
-    return to_float32(float(value.value)) if kind == FLOAT else float(value.value)
+    if value.kind >= FLOAT:
+        return to_float32(value.value) if kind == FLOAT else value.value
+    # Only floats have a negative zero.
+    real = float(value.value) + 0.0
+    return to_float32(real) if kind == FLOAT else real
 
 
 def arithmetic(operator: str, left: Number, right: Number) -> Number:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import pickle
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rdflib import RDF, XSD, BNode, Literal, URIRef
+from rdflib.term import _toPythonMapping
 
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
-from cqels_py.terms.rdf import from_rdflib, to_rdflib
+from cqels_py.terms.rdf import exact_literal, from_rdflib, to_rdflib
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +24,7 @@ def _ill_typed_literals_are_no_news(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def literal(text: str, datatype: URIRef | None = None) -> Literal:
-    return Literal(text, datatype=datatype, normalize=False)
+    return exact_literal(text, datatype=datatype)
 
 
 ODD = [
@@ -36,7 +39,13 @@ ODD = [
     *(literal(text) for text in ("", "a", '"', "\\", "a\nb\r\tc", '"""', "\\n", "^^<a>", '"@en', "é😀", "\x00\x7f")),
     literal("<p>&amp;</p>", RDF.HTML),
     literal("<p/>", RDF.XMLLiteral),
+    *(
+        literal(text, datatype)
+        for text in (" a  b ", "a\tb\r\n", "\xa0a")
+        for datatype in (XSD.token, XSD.normalizedString)
+    ),
     Literal("colour", lang="en-GB"),
+    exact_literal("a", "with-a-subtag-beyond-eight-letters"),
     Literal('a"@b', lang="de"),
     URIRef("http://ex.org/é?a=b#c"),
     URIRef("urn:x"),
@@ -53,6 +62,31 @@ def test_terms_come_back_as_they_were(term: Literal | URIRef) -> None:
     assert found == term
     assert str(found) == str(term)
     assert type(found) is type(term)
+
+
+@pytest.mark.filterwarnings("ignore:Parsing weird boolean:UserWarning")
+def test_the_constructor_of_rdflib_changes_no_other_datatypes() -> None:
+    for datatype in filter(None, _toPythonMapping):
+        for text in (
+            " 1 ",
+            "a\tb\n",
+            "  a  b ",
+            "01",
+            "+1.50",
+            "",
+            "TRUE",
+            "\xa0x",
+            "2020-01-01T24:00:00Z",
+            "<a b='1'/>",
+        ):
+            assert str(exact_literal(text, datatype=datatype)) == text, datatype
+
+
+@pytest.mark.parametrize("term", ODD, ids=repr)
+@pytest.mark.filterwarnings("ignore:Parsing weird boolean:UserWarning")
+def test_terms_are_pickled_and_copied_with_their_lexical_form(term: Literal | URIRef) -> None:
+    for found in (pickle.loads(pickle.dumps(term)), copy.deepcopy(term)):
+        assert from_rdflib(found) == from_rdflib(term)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

@@ -22,6 +22,9 @@ from cqels_py.terms.values import double_text, node_text, text_of
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
+XSD_FLOAT = URIRef(f"{XSD}float")
+
+
 def typed(text: str, name: str) -> str:
     return f'"{text}"^^<{XSD}{name}>'
 
@@ -48,6 +51,10 @@ TEXTS: list[tuple[Any, str]] = [
     (np.datetime64("2024-05"), typed("2024-05-01", "date")),
     (URIRef("http://ex.org/a"), "<http://ex.org/a>"),
     (BNode("b"), "_:b"),
+    (Literal(float("inf")), typed("INF", "double")),
+    (Literal(float("-inf"), datatype=XSD_FLOAT), typed("-INF", "float")),
+    (Literal(float("nan")), typed("NaN", "double")),
+    (Literal("inf"), '"inf"'),
     (Literal("a", lang="en"), '"a"@en'),
     ("as it is", "as it is"),
 ]
