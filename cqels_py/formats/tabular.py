@@ -8,6 +8,7 @@ as they are. A row is a line.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -64,8 +65,14 @@ _VALUE = rb'(?:"(?:[^"\r]|"")*+"(?!")[^,\r]*+|[^",\r][^,\r]*+|)'
 _QUOTED_ROW = re.compile(rb"%b(?:,%b)*+\r?" % (_VALUE, _VALUE))
 _PLAIN_ROW = re.compile(rb"[^\r]*+\r?")
 """A line that is a complete row, as Arrow reads it: with quoted values, and without."""
-_QUOTES_OPEN = "a quoted value does not end on this line"
-_LINE_END_WITHIN = "there is a carriage return within this line; lines end with a newline, or with both"
+_QUOTES_OPEN = (
+    "a quoted value does not end on this line, and a row is one line: let a table whose values have line breaks come as Parquet "
+    "or NDJSON"
+)
+_LINE_END_WITHIN = (
+    "there is a carriage return within this line; lines end with a newline, or with both: "
+    r"tr '\r' '\n' < old.csv > new.csv"
+)
 
 
 def elements_from_arrow(
@@ -264,7 +271,7 @@ def _delimited(blocks: Iterable[tuple[bytes, int]], delimiter: str, reading: Rea
             continue
         if names is None:
             head, _, text = text.partition(b"\n")
-            names = [name.strip().strip('"').lower() for name in head.decode().split(delimiter)]
+            names = [name.strip().strip('"').lower() for name in column_names(head, delimiter, first, reading.source)]
             _check_columns(names, reading, Place(first, None, reading.source))
             first += 1
         if text.strip():
@@ -285,6 +292,25 @@ def _check_columns(names: Sequence[str], reading: Reading, place: Place | None) 
         raise DataError(f"there is more than one column {several[0]}{shown}", place)
     if "time" not in names and "graph" not in names:
         raise DataError("without a column time, a column graph must distinguish the elements", place)
+
+
+def column_names(head: bytes, delimiter: str, line: int, source: str) -> list[str]:
+    """The values of the first line. DataError if it is no complete row."""
+    is_row = _QUOTED_ROW if delimiter == "," else _PLAIN_ROW
+    if not is_row.fullmatch(head):
+        raise DataError(_incomplete(head, is_row), Place(line, None, source))
+    text = head.decode(errors="replace").removesuffix("\r")
+    if delimiter != ",":
+        return text.split(delimiter)
+    try:
+        return next(csv.reader([text]), [])
+    except csv.Error as error:
+        raise DataError(f"the names of the columns cannot be read: {error}", Place(line, None, source)) from None
+
+
+def _incomplete(line: bytes, is_row: re.Pattern[bytes]) -> str:
+    """Why the line is no complete row: is it one without its carriage returns?"""
+    return _LINE_END_WITHIN if is_row.fullmatch(line.replace(b"\r", b"")) else _QUOTES_OPEN
 
 
 def rows_of_lines(
@@ -308,7 +334,7 @@ def _line_by_line(
     text: bytes, first: int, names: Sequence[str], used: Sequence[str], delimiter: str, source: str
 ) -> Rows | None:
     """The rows of lines if each line is one row; None if a quoted value continues on the next line or contains a line end."""
-    if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
+    if b"\r" in text and text.count(b"\r") - text.endswith(b"\r") != text.count(b"\r\n"):
         return None
     # Arrow closes a quoted value at the end of the text. Anywhere before, it continues the value with the next line.
     end = len(text) - text.endswith(b"\n")
@@ -361,9 +387,9 @@ def _sound_lines(text: bytes, first: int, delimiter: str, source: str) -> tuple[
     lines = text.split(b"\n")
     for at, line in enumerate(lines):
         if not is_row.fullmatch(line):
-            # Which of the two errors: is it a row without its carriage returns?
-            message = _LINE_END_WITHIN if is_row.fullmatch(line.replace(b"\r", b"")) else _QUOTES_OPEN
-            errors[first + at] = DataError(message, Place(first + at, None, source)).about(line.decode())
+            errors[first + at] = DataError(_incomplete(line, is_row), Place(first + at, None, source)).about(
+                line.decode()
+            )
             lines[at] = b""
     return b"\n".join(lines), errors
 

@@ -35,9 +35,12 @@ _MINUTE = 60_000_000
 _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _YEAR = r"(-?(?:[1-9]\d{3,5}|0\d{3}))"
+_ZONE = r"(Z|[+-]\d\d(?::?\d\d)?)?"
 _ISO = re.compile(
-    _YEAR + r"-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII
+    _YEAR + r"-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?" + _ZONE, re.ASCII | re.IGNORECASE
 )
+_BASIC = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(?:(\d\d)(?:[.,](\d+))?)?" + _ZONE, re.ASCII | re.IGNORECASE)
+"""ISO 8601's basic format. Without a time of day it would be an integer."""
 _INTEGER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
@@ -63,7 +66,8 @@ def times_of_texts(data: npt.NDArray[np.uint8], offsets: Ids) -> npt.NDArray[np.
 def time_of_text(text: str) -> int:
     """Microseconds of ISO 8601 or of an integer of microseconds; NO_TIME for anything else.
 
-    Without a zone it is UTC. Fractions of a microsecond are cut off.
+    A blank may stand for T, as databases write it, and T and Z may be small letters, as RFC 3339 has it. Without a zone it is UTC.
+    Fractions of a microsecond are cut off.
 
     >>> time_of_text("1970-01-01T00:00:01.5+00:00")
     1500000
@@ -71,7 +75,7 @@ def time_of_text(text: str) -> int:
     text = text.strip()
     if _INTEGER.fullmatch(text):
         return int(text)
-    match = _ISO.fullmatch(text)
+    match = _ISO.fullmatch(text) or _BASIC.fullmatch(text)
     if match is None:
         return NO_TIME
     year, month, day, hour, minute, second, fraction, zone = match.groups()
@@ -126,10 +130,13 @@ def is_integer(text: str) -> bool:
 
 
 def _zone(text: str | None) -> timezone:
-    if text in (None, "Z"):
+    """ValueError for an offset of a day or more, or of 60 minutes."""
+    if text is None or text in "Zz":
         return UTC
-    assert text is not None
-    offset = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]))
+    digits = text[1:].replace(":", "")
+    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
+    if int(digits[2:] or 0) > 59:
+        raise ValueError(text)
     return timezone(-offset if text[0] == "-" else offset)
 
 

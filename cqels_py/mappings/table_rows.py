@@ -5,7 +5,6 @@ A column is the variable of its name. Members of structs have the struct's name 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -15,7 +14,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.dictionary import Dictionary
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.tabular import Rows as TableRows
-from cqels_py.formats.tabular import row_text, rows_of_lines
+from cqels_py.formats.tabular import column_names, row_text, rows_of_lines
 from cqels_py.mappings.rows import Rows, columns_of, variable_of
 from cqels_py.mappings.terms import ids_of_column, ids_of_written
 
@@ -42,7 +41,7 @@ def delimited_rows(
             continue
         if names is None:
             head, _, text = text.partition(b"\n")
-            names = _names(head.decode(), delimiter)
+            names = column_names(head, delimiter, first, source)
             places = columns_of(variables, names, source)
             first += 1
         if not text.strip():
@@ -80,11 +79,6 @@ def needed_columns(names: Sequence[str], variables: Sequence[str]) -> list[str]:
     """The columns of which the variables are made: those with their names, and structs with such members."""
     found = [(name, variable_of(name)) for name in names]
     return [name for name, own in found if any(each == own or each.startswith(f"{own}_") for each in variables)]
-
-
-def _names(head: str, delimiter: str) -> list[str]:
-    head = head.rstrip("\r")
-    return next(csv.reader([head], delimiter=delimiter), []) if delimiter == "," else head.split(delimiter)
 
 
 def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import io
 import json
 import re
@@ -60,7 +59,7 @@ def document_elements(body: bytes, format: str, opening: Opening, *, source: str
     if format == "arrow":
         return concatenate_elements(list(_arrow(body, opening, arrival)))
     if format in _TABLES:
-        body = _timed_lines(body, format, opening, arrival)
+        body = _timed_lines(body, format, opening, source, arrival)
     if opening.map is not None:
         if format not in _TABLES:
             raise UsageError(f"the stream <{opening.stream}> has a map, which reads JSON and tables, not {format}")
@@ -152,12 +151,15 @@ def _objects(body: bytes, source: str) -> list[bytes]:
     return [json.dumps(each, ensure_ascii=False).encode() for each in objects]
 
 
-def _timed_lines(body: bytes, format: str, opening: Opening, arrival: int) -> bytes:
+def _timed_lines(body: bytes, format: str, opening: Opening, source: str, arrival: int) -> bytes:
     """A table with a column time: that of its arrival, if it has none."""
+    # It needs pyarrow.
+    from cqels_py.formats.tabular import column_names
+
     delimiter = "," if format == "csv" else "\t"
     body = body.removeprefix(codecs.BOM_UTF8)
     head, newline, rest = body.partition(b"\n")
-    names = next(csv.reader([head.decode(errors="replace").rstrip("\r")], delimiter=delimiter), [])
+    names = column_names(head, delimiter, 1, source)
     if not names or not _lacks_time(names, opening):
         return body
     before = f"{arrival}{delimiter}".encode()

@@ -16,6 +16,7 @@ from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.connections.location import Options
 from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.contexts import inlined
+from cqels_py.formats.encodings import BYTE_ORDER_MARK
 from cqels_py.formats.jelly import jelly_documents, require_pyjelly
 from cqels_py.formats.joined_documents import Joined
 from cqels_py.formats.json_numbers import plain_numbers
@@ -98,6 +99,8 @@ class MessageDecoder:
             numbers = range(self._count + 1, self._count + 1 + len(messages))
             self._count += len(messages)
         all_readable = _are_readable(messages.bodies)
+        if not all_readable:
+            messages = replace(messages, bodies=[body.removeprefix(BYTE_ORDER_MARK) for body in messages.bodies])
         if self._rows is None:
             arrived = zip(numbers, messages.arrived, strict=True) if self._how.arrival else ()
             arrivals = {number: time for number, time in arrived if time is not None}

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 from cqels_py import DataError, Engine, Mapping, QueryError, UsageError
+from cqels_py.formats.times import time_of_text
 from cqels_py.runners import local
 from cqels_py.sources import mapped
+from cqels_py.terms.layout import XSD
 from tests.mappings.test_mappings_against_oracle import Mapped
 
 S = "http://ex.org/readings"
@@ -258,6 +260,58 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
         Mapped("CONSTRUCT { <s:s> <p:p> ?sen_sor } WHERE { }", table)
     with pytest.raises(DataError, match="the column n of type list"):
         Mapped("CONSTRUCT { <s:s> <p:p> ?n } WHERE { }", pa.table({"time": [1], "n": [[1]]}))
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_lines_that_end_with_a_carriage_return(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"rows.{kind}"
+
+    def write(text: str) -> None:
+        path.write_bytes(text.replace(",", "," if kind == "csv" else "\t").encode())
+
+    write(f"time,sensor,temperature\r{TIME},s1,1\r")
+    with pytest.raises(DataError, match=r"rows.[ct]sv:1: there is a carriage return within this line.* tr "):
+        Mapped(MAPPING, str(path))
+    write(f"time,sensor,temperature\r\n{TIME},s1,1\r\n{TIME},s\r2,2\n{TIME},s3,3\r")
+    found = Mapped(MAPPING, str(path))
+    assert len(found.elements) == 2
+    assert [wrong.partition(":")[2][:29] for wrong in found.wrong] == ["3: there is a carriage return"]
+
+
+def test_names_of_columns_that_are_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('time,sensor,"the\ntemperature"\n')
+    with pytest.raises(
+        DataError, match=r"rows.csv:1: a quoted value does not end on this line, .* as Parquet or NDJSON"
+    ):
+        Mapped(MAPPING, str(path))
+    path.write_text("time,sensor," + 200_000 * "x" + "\n")
+    with pytest.raises(DataError, match=r"rows.csv:1: the names of the columns cannot be read: field larger"):
+        Mapped(MAPPING, str(path))
+
+
+def test_values_with_line_breaks_are_malformed(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f'time,sensor,temperature\n{TIME},s1,"cold\nand wet"\n{TIME},s2,2\n')
+    found = Mapped(MAPPING, str(path))
+    assert [line for _, triples in found.elements for line in triples] == [
+        f'<http://ex.org/s2> <http://ex.org/temperature> "2"^^<{XSD}integer>'
+    ]
+    assert "rows.csv:2: a quoted value does not end on this line" in found.wrong[0]
+
+
+def test_times_as_databases_write_them(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    rows = (
+        "2024-05-01 12:00:00+00,s1,1",
+        "2024-05-01 14:00:01.5+02,s1,2",
+        "20240501T120002Z,s1,3",
+        "2024-05-01t12:00:03z,s1,4",
+    )
+    path.write_text("time,sensor,temperature\n" + "".join(f"{row}\n" for row in rows))
+    times = [time for time, _ in Mapped(MAPPING, str(path)).elements]
+    assert [time - times[0] for time in times] == [0, 1_500_000, 2_000_000, 3_000_000]
+    assert times[0] == time_of_text(TIME)
 
 
 def test_formats_that_are_rdf(tmp_path: Path) -> None:
