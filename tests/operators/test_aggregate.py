@@ -38,14 +38,17 @@ LARGE = [
     typed("36028797018963967", "integer"),
 ]
 NEAR_BOUNDS = [
-    *(typed(text, "double") for text in ("1844700000000000.5", "-922337203685477.6", "3602879701896396.7", "2.5")),
-    *(typed(text, "integer") for text in ("1845000000000000000", "922337203685477580", "-36028797018963968")),
+    *(typed(text, "double") for text in ("1844700000000000.5", "-922337203685477.5", "3602879701896396.5", "2.5")),
+    *(typed(text, "integer") for text in ("1845000000000000000", "922337203685477632", "-36028797018963968")),
+]
+"""Sums of a few are near 2^55, 2^63, 2^64 and their tenths. All are exact as doubles."""
+EXACT_NEAR_BOUNDS = [
+    *NEAR_BOUNDS[4:],
     *(
         typed(text, "decimal")
         for text in ("922337203685477580.7", "-184467440737095516.15", "3602879701896396.7", "0.5")
     ),
 ]
-"""Sums of a few are near 2^55, 2^63, 2^64 and their tenths, with doubles and without."""
 DECIMALS = [typed(text, "decimal") for text in ("0.0", "1.5", "-1.50", "12.345678", "-0.01", ".5", "9999999999999.75")]
 DOUBLES = [typed("2.5", "double"), typed("25E-2", "double"), typed("-3", "double"), typed("1.5E1", "double")]
 FLOATS = [typed("0.5", "float"), typed("1.25", "float"), typed("2E0", "float")]
@@ -65,7 +68,7 @@ POOLS: dict[str, Sequence[str | None]] = {
     "special": [*DOUBLES, *SPECIAL],
     "all sizes": [*SIZES, *FLOATS],
     "near the bounds of words": NEAR_BOUNDS,
-    "exact near the bounds of words": NEAR_BOUNDS[4:],
+    "exact near the bounds of words": EXACT_NEAR_BOUNDS,
     "numbers and unbound": [*INTEGERS[:3], None],
     "days and seconds": DAY_TIMES,
     "months": YEAR_MONTHS,
