@@ -24,6 +24,7 @@ from cqels_py.engine.reports import logged, report_for
 from cqels_py.engine.stream_chaining import check_feeding
 from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.formats.contexts import read_contexts
+from cqels_py.formats.json_ld import JsonLd
 from cqels_py.formats.scopes import scope_of_document
 from cqels_py.mappings.context import RowMap, read_map
 from cqels_py.plan.nodes import Plan, TemplateTriple
@@ -604,7 +605,7 @@ def _prepared(
         )
     waiting = options.waiting(compiled.plan.streams)
     dictionary = Dictionary(strict=True)
-    data = load_static_data(compiled.plan, options.static, options.static_graphs, dictionary, supplied)
+    data = load_static_data(compiled.plan, options.static, options.static_graphs, dictionary, JsonLd(supplied))
     if options.entailment is not None:
         compiled = compile_query(compiled, ontology=ontology_of(data, dictionary))
     plan = compiled.plan

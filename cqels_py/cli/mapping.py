@@ -16,6 +16,7 @@ def show_elements(
     from cqels_py.batches.rearrange import slice_elements
     from cqels_py.dictionary import Dictionary
     from cqels_py.formats.graphs import GraphWriter
+    from cqels_py.formats.omissions import Omissions
     from cqels_py.mappings.context import read_map
     from cqels_py.sources.mapped import mapped_file
     from cqels_py.sources.protocol import Opening
@@ -28,6 +29,7 @@ def show_elements(
         time_predicate=time_predicate,
         on_error=on_error,
         report=_tell,
+        omissions=Omissions(failures.say),
         map=read_map(map_file),
     )
     writer = GraphWriter(sys.stdout, dictionary, format)

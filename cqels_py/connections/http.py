@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from cqels_py.connections.location import Location, Options
 from cqels_py.connections.schemes import needed
@@ -20,6 +20,12 @@ class Endpoint:
     url: str
     shown: str
     token: str | None
+
+    @property
+    def base(self) -> str:
+        """The IRI of the place of its documents: without user, query and fragment, which may be secret."""
+        parts = urlsplit(self.url)
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 
     @property
     def headers(self) -> dict[str, str]:

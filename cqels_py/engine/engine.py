@@ -550,7 +550,10 @@ class Engine:
         try:
             name = None if graph is None else graph_text(graph)
             if isinstance(triples, Mapping):
-                given = element_of_object(triples, self._options.contexts)
+                given = element_of_object(triples, self._reports.json_ld(str(stream)))
+                if given is None:
+                    self._steps.check_open()
+                    return
                 texts, name = given.texts, name or given.graph
                 if time is None and str(stream) not in self._registry.streams.time_predicates:
                     time = given.time

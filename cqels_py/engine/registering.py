@@ -65,7 +65,7 @@ def static_data_of_new(
     engine._steps.check_open()
     engine.flush()
     engine._registry.streams.check_time_predicates(compiled.plan)
-    return load_static_data(compiled.plan, static, graphs, engine.dictionary, engine._options.contexts)
+    return load_static_data(compiled.plan, static, graphs, engine.dictionary, engine._reports.json_ld())
 
 
 def register_with(engine: Engine, compiled: CompiledQuery, data: StaticData, asked: Registration) -> Query:

@@ -11,6 +11,8 @@ from functools import partial
 from cqels_py.engine.options import CLOCK_AHEAD, WALL, Options
 from cqels_py.engine.rejects import MALFORMED, SPLIT, Record, Rejects
 from cqels_py.errors import CqelsError, DataError, RunError
+from cqels_py.formats.json_ld import JsonLd
+from cqels_py.formats.omissions import Omissions
 from cqels_py.formats.times import unit_question
 from cqels_py.plan.nodes import Plan
 from cqels_py.runners.statistics import Counters
@@ -19,6 +21,7 @@ from cqels_py.sources.time_merge import Piece
 _LOG = logging.getLogger("cqels_py")
 IN_FULL = 10
 """The number of reports that are shown in full, as they come."""
+STATIC_DATA = "static data"
 EVERY = 60.0
 """Seconds between those that are shown afterwards."""
 
@@ -93,6 +96,7 @@ class EngineReports:
         # Streams whose times seem to be meant in another unit.
         self._asked: list[str] = []
         self._jumped: list[str] = []
+        self._omissions: dict[str, Omissions] = {}
         self.known: dict[str, int] = {}
         """By stream, how many malformed pieces of a file that is read again have been told by an earlier process."""
         self.left_out: Callable[[Record], object] = lambda record: None
@@ -150,6 +154,21 @@ class EngineReports:
         if stream not in self._asked and (question := unit_question(time)) is not None:
             self._asked.append(stream)
             self.due.append(DataError(f"<{stream}>: {question}"))
+
+    def omissions(self, source: str) -> Omissions:
+        """Those of a stream, or of the static data; perhaps for a thread that reads ahead."""
+        found = self._omissions.get(source)
+        if found is None:
+            shown = source if source == STATIC_DATA else f"<{source}>"
+            found = self._omissions[source] = Omissions(
+                lambda message: self.due.append(DataError(f"{shown}: {message}")),
+                lambda reason: self._counters.reject(source, reason, 1),
+            )
+        return found
+
+    def json_ld(self, source: str = STATIC_DATA) -> JsonLd:
+        """How documents of JSON-LD of a stream, or of the static data, are read."""
+        return JsonLd(self._options.contexts, self.omissions(source))
 
     def report_due(self, failures: list[BaseException]) -> None:
         """Make the reports that are due; exceptions of `report` are added to `failures`."""

@@ -52,7 +52,7 @@ def other_static_data(
     graphs: Mapping[str, StaticSource] | None,
 ) -> StaticData:
     """Other static data for a query. UsageError if it would have to be rewritten otherwise for entailment."""
-    data = load_static_data(query.plan, static, graphs, engine.dictionary, engine._options.contexts)
+    data = load_static_data(query.plan, static, graphs, engine.dictionary, engine._reports.json_ld())
     ontology = query.compiled.ontology
     if ontology is not None and ontology_of(data, engine.dictionary) != ontology:
         raise UsageError(

@@ -42,6 +42,7 @@ def opening_of(
         blank_nodes=engine._blank_nodes,
         graphs=stream in streams.graphs_asked,
         contexts=options.contexts,
+        omissions=engine._reports.omissions(stream),
         on_questionable_time=partial(engine._reports.ask_unit, stream),
         map=read_by,
         wait=InputWait(options.flush_after / SECOND or None, options.idle / SECOND, interval),

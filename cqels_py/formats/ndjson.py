@@ -18,8 +18,7 @@ import pyoxigraph
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
-from cqels_py.formats.contexts import NO_CONTEXTS, Contexts, inlined
-from cqels_py.formats.json_numbers import plain_numbers
+from cqels_py.formats.json_ld import JsonLd
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ntriples import TIME_OF_LINE, ElementReader, Reading
 from cqels_py.formats.times import GENERATED_AT
@@ -36,14 +35,14 @@ def json_elements(
     dictionary: Dictionary,
     reading: Reading,
     malformed: Malformed,
-    contexts: Contexts = NO_CONTEXTS,
+    json_ld: JsonLd,
     context: bytes | None = None,
 ) -> Iterator[ElementBatch]:
     """The elements of blocks of whole lines. Each line is a document with blank nodes of its own.
 
     `context`: a JSON value that is the context of all lines, which then have none.
     """
-    documents = _documents(blocks, reading.source, malformed, contexts, context=context)
+    documents = _documents(blocks, reading.source, malformed, json_ld, context=context)
     return DocumentReader(dictionary, reading, malformed).read(documents)
 
 
@@ -54,6 +53,7 @@ class DocumentReader:
         self._predicate = reading.time_predicate or GENERATED_AT
         self._source = reading.source
         self._malformed = malformed
+        self._omissions = reading.omissions
         reading = replace(reading, form=BY_LINE, time_predicate=self._predicate, per_element=True)
         self._reader = ElementReader(dictionary, reading, malformed)
 
@@ -64,16 +64,41 @@ class DocumentReader:
 
         `arrivals`: times, by number, of those that have none.
         """
-        texts = _as_nquads(documents, self._predicate[1:-1], self._source, self._malformed, arrivals)
-        return self._reader.read(texts, line_step=0)
+        return self._reader.read(self._as_nquads(documents, arrivals), line_step=0)
+
+    def _as_nquads(
+        self, documents: Iterable[tuple[int, list[Any] | None]], arrivals: Mapping[int, int]
+    ) -> Iterator[tuple[bytes, int]]:
+        """Each document as N-Quads, preceded by its time if the time stands beside its graphs, or is that of its arrival.
+
+        It is empty where there is no document for now.
+        """
+        time = pyoxigraph.NamedNode(self._predicate[1:-1])
+        names = BlankNames()
+        for number, quads in documents:
+            if quads is None:
+                yield b"", number
+                continue
+            ahead, inside = _split(quads, time)
+            if not inside:
+                self._omissions.empty()
+                continue
+            if len({quad.object for quad in ahead}) > 1:
+                error = DataError("the object has two different times", Place(number, None, self._source))
+                self._malformed(error.about(to_nquads(quads).decode()))
+                continue
+            times = [pyoxigraph.Quad(quad.subject, _TIME_OF_LINE, quad.object) for quad in ahead[:1]]
+            if not times and number in arrivals and all(quad.predicate != time for quad in inside):
+                times = [pyoxigraph.Quad(_TIME_OF_LINE, _TIME_OF_LINE, pyoxigraph.Literal(arrivals[number]))]
+            yield names.rename(to_nquads(times + inside)), number
 
 
 def json_statements(
-    blocks: Iterable[tuple[bytes, int]], source: str, malformed: Malformed, contexts: Contexts
+    blocks: Iterable[tuple[bytes, int]], source: str, malformed: Malformed, json_ld: JsonLd
 ) -> Iterator[tuple[bytes, int]]:
     """All lines as N-Quads, with their numbers. Each line has blank nodes of its own."""
     names = BlankNames()
-    for number, quads in _documents(blocks, source, malformed, contexts, rename=True):
+    for number, quads in _documents(blocks, source, malformed, json_ld, rename=True):
         if quads is not None:
             yield names.rename(to_nquads(quads)), number
 
@@ -82,7 +107,7 @@ def _documents(
     blocks: Iterable[tuple[bytes, int]],
     source: str,
     malformed: Malformed,
-    contexts: Contexts,
+    json_ld: JsonLd,
     *,
     rename: bool = False,
     context: bytes | None = None,
@@ -100,9 +125,7 @@ def _documents(
                 continue
             try:
                 whole = line if context is None else within_context(context, line, source, number)
-                document = inlined(whole, contexts, source, number)
-                parsed = pyoxigraph.parse(document, format=pyoxigraph.RdfFormat.JSON_LD, rename_blank_nodes=rename)
-                quads = list(parsed) if context is None else plain_numbers(list(parsed))
+                quads = json_ld.quads(whole, source, number, rename=rename)
             except DataError as error:
                 malformed(error.about(line.decode()))
             except PARSER_ERRORS as error:
@@ -127,37 +150,6 @@ def within_context(context: bytes, line: bytes, source: str, number: int) -> byt
         )
     members = line.lstrip()[1:]
     return b'{"@context": %b%b%b' % (context, b", " if found else b"", members)
-
-
-def _as_nquads(
-    documents: Iterable[tuple[int, list[Any] | None]],
-    predicate: str,
-    source: str,
-    malformed: Malformed,
-    arrivals: Mapping[int, int],
-) -> Iterator[tuple[bytes, int]]:
-    """Each line as N-Quads, preceded by its time if the time stands beside the line's graphs, or is that of its arrival.
-
-    It is empty where there is no document for now.
-    """
-    time = pyoxigraph.NamedNode(predicate)
-    names = BlankNames()
-    for number, quads in documents:
-        if quads is None:
-            yield b"", number
-            continue
-        ahead, inside = _split(quads, time)
-        if not inside:
-            malformed(DataError("the object has no triples", Place(number, None, source)))
-            continue
-        if len({quad.object for quad in ahead}) > 1:
-            error = DataError("the object has two different times", Place(number, None, source))
-            malformed(error.about(to_nquads(quads).decode()))
-            continue
-        times = [pyoxigraph.Quad(quad.subject, _TIME_OF_LINE, quad.object) for quad in ahead[:1]]
-        if not times and number in arrivals and all(quad.predicate != time for quad in inside):
-            times = [pyoxigraph.Quad(_TIME_OF_LINE, _TIME_OF_LINE, pyoxigraph.Literal(arrivals[number]))]
-        yield names.rename(to_nquads(times + inside)), number
 
 
 def _split(quads: list[Any], time: Any) -> tuple[list[Any], list[Any]]:

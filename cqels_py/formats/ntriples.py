@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from cqels_py.formats.input_wait import InputWait
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.marks import Marks
 from cqels_py.formats.nesting import Nesting
+from cqels_py.formats.omissions import Omissions, logged_omissions
 from cqels_py.formats.statements import statements
 from cqels_py.formats.times import EXPECTED, GENERATED_AT, NO_TIME, times_of_ids
 from cqels_py.kernels.text import tokenizer as kernel
@@ -62,7 +63,7 @@ class Reading:
     triples. `per_element`: blank nodes belong to their elements, not to the source. `on_questionable_time`: called once with an
     integer time of a table that seems to be in another unit. `arrival`: the time, in microseconds, of elements that have none; None:
     these are malformed. `marks`: where the text begins, and from where on it can be read by others. `scope`: that of blank nodes, or
-    the first of those of elements; None: a new one of the dictionary.
+    the first of those of elements; None: a new one of the dictionary. `omissions`: is told elements without triples.
     """
 
     form: int
@@ -78,6 +79,7 @@ class Reading:
     arrival: int | None = None
     marks: Marks | None = None
     scope: int | None = None
+    omissions: Omissions = field(default_factory=logged_omissions)
 
 
 class Tokenizer:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
+import numpy as np
 import pyoxigraph
 from rdflib import BNode, Literal, URIRef
 
 from cqels_py.errors import DataError, UsageError
-from cqels_py.formats.contexts import Contexts, inlined
+from cqels_py.formats.json_ld import JsonLd
 from cqels_py.formats.times import EXPECTED, GENERATED_AT, NO_TIME, time_of_text
 from cqels_py.formats.turtle import PARSER_ERRORS, json_error
 from cqels_py.terms.rdf import to_rdflib
 from cqels_py.terms.values import text_of
 
-_LARGEST = 1 << 53
-"""JSON's integers beyond this may be read as doubles; they are given as texts."""
 _EXAMPLE = '{"@id": "http://ex.org/s1", "http://ex.org/temperature": 21.5}'
 _DEFAULT = pyoxigraph.DefaultGraph()
 _SOURCE = "the dict"
@@ -34,19 +34,19 @@ class ObjectElement:
     time: int | None
 
 
-def element_of_object(given: Mapping[Any, Any], contexts: Contexts) -> ObjectElement:
-    """The element that a dict describes.
+def element_of_object(given: Mapping[Any, Any], json_ld: JsonLd) -> ObjectElement | None:
+    """The element that a dict describes; None for one without triples.
 
     UsageError for a dict that is no JSON-LD, or has members that are no properties; DataError for malformed terms.
     """
     if "@context" not in given:
         _check_members(given)
     try:
-        document = inlined(json.dumps(_json(given)).encode(), contexts, _SOURCE)
+        document = json.dumps(_json(given), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"push takes triples, or a dict of JSON-LD such as {_EXAMPLE}: {error}") from None
     try:
-        quads = list(pyoxigraph.parse(document, format=pyoxigraph.RdfFormat.JSON_LD))
+        quads = json_ld.quads(document, _SOURCE)
     except PARSER_ERRORS as error:
         raise json_error(error, document, _SOURCE) from None
     graphs = {quad.graph_name for quad in quads} - {_DEFAULT}
@@ -54,7 +54,8 @@ def element_of_object(given: Mapping[Any, Any], contexts: Contexts) -> ObjectEle
     # That of the graph stands beside it.
     inside = [quad for quad in quads if not (quad in times and quad.graph_name == _DEFAULT and quad.subject in graphs)]
     if not inside:
-        raise DataError("the dict has no triples: a property is an IRI, or a name that @context maps to one")
+        json_ld.omissions.empty()
+        return None
     if len({quad.graph_name for quad in inside}) > 1:
         raise DataError("the dict has several graphs, and an element has one: push each by itself")
     texts = [str(part).encode() for quad in inside for part in (quad.subject, quad.predicate, quad.object)]
@@ -93,7 +94,9 @@ def _json(value: Any) -> Any:
         return {str(key): each if key in ("@context", "@value") else _json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_json(each) for each in value]
-    if value is None or type(value) in (str, bool) or (type(value) is int and abs(value) < _LARGEST):
+    if isinstance(value, np.number):
+        value = value.item()
+    if value is None or type(value) in (str, bool, int) or (type(value) is float and isfinite(value)):
         return value
     term = value if isinstance(value, URIRef | Literal | BNode) else None
     if term is None and isinstance(value, str):

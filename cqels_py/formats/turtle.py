@@ -15,8 +15,9 @@ import pyoxigraph
 
 from cqels_py.errors import DataError, Place
 from cqels_py.formats.compression import ByteStream
-from cqels_py.formats.contexts import NO_CONTEXTS, NOT_LOADED, Contexts, named_in, not_supplied, with_contexts
+from cqels_py.formats.contexts import NOT_LOADED, named_in, not_supplied, with_contexts
 from cqels_py.formats.encodings import without_mark, xml_in_utf8
+from cqels_py.formats.json_ld import JsonLd, Judge
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.xml import NotWellFormed, checked
 
@@ -51,16 +52,22 @@ _LIKE_OURS = re.compile(_UNLABELLED.pattern.replace(rb"[0-9a-f]{24,32}", rb"node
 
 
 def nquads_blocks(
-    chunks: Iterator[bytes], form: str, source: str, malformed: Malformed, contexts: Contexts = NO_CONTEXTS
+    chunks: Iterator[bytes], form: str, source: str, malformed: Malformed, json_ld: JsonLd
 ) -> Iterator[bytes]:
     """The statements of a file of any of RDF_FORMATS as blocks of N-Quads.
 
-    Malformed input is reported with its place; the parser continues after it where the format allows that. `contexts`:
-    those that JSON-LD may name by IRI.
+    Malformed input is reported with its place; the parser continues after it where the format allows that.
     """
     names = BlankNames()
-    stream = ByteStream(names.watched(_prepared(chunks, form, source, contexts)))
-    for quads in _batches(stream, form, source, malformed, names):
+    chunks = _prepared(chunks, form, source, json_ld)
+    judge = Judge(json_ld.omissions) if form == "jsonld" else None
+    stream = ByteStream(names.watched(chunks if judge is None else judge.watched(chunks)))
+    if judge is None:
+        parser = cast(Iterator[Any], pyoxigraph.parse(cast(IO[bytes], stream), format=RDF_FORMATS[form]))
+    else:
+        parser = json_ld.parser(cast(IO[bytes], stream))
+    for parsed in _batches(parser, stream, form, source, malformed, names):
+        quads = parsed if judge is None else judge.statements(parsed)
         yield names.rename(to_nquads(quads))
     if isinstance(stream.error, NotWellFormed):
         malformed(stream.error)
@@ -92,7 +99,7 @@ def put_nquads(
             # The library would make another one of it.
             broken.append(error)
 
-    stream = ByteStream(names.watched(_prepared(watched(), form, source, NO_CONTEXTS)))
+    stream = ByteStream(names.watched(_prepared(watched(), form, source, JsonLd())))
     parser = pyoxigraph.parse(cast(IO[bytes], stream), format=RDF_FORMATS[form], base_iri=source)
     while True:
         found: Exception | None = None
@@ -113,12 +120,12 @@ def put_nquads(
             return
 
 
-def _prepared(chunks: Iterator[bytes], form: str, source: str, contexts: Contexts) -> Iterator[bytes]:
+def _prepared(chunks: Iterator[bytes], form: str, source: str, json_ld: JsonLd) -> Iterator[bytes]:
     """The chunks in the form that the library reads."""
     if form == "rdf":
         return checked(xml_in_utf8(chunks, source), source)
     if form == "jsonld":
-        return with_contexts(without_mark(chunks), contexts, source)
+        return with_contexts(without_mark(chunks), json_ld.contexts, source)
     return without_mark(chunks)
 
 
@@ -129,9 +136,8 @@ def to_nquads(quads: list[Any]) -> bytes:
 
 
 def _batches(
-    stream: ByteStream, form: str, source: str, malformed: Malformed, names: BlankNames
+    parser: Iterator[Any], stream: ByteStream, form: str, source: str, malformed: Malformed, names: BlankNames
 ) -> Iterator[list[Any]]:
-    parser = pyoxigraph.parse(cast(IO[bytes], stream), format=RDF_FORMATS[form])
     while True:
         batch: list[Any] = []
         error = _fill(batch, parser)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from threading import Lock
 from typing import ClassVar
+
+_REJECTING = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +18,8 @@ class Statistics:
     dropped because they were too far `ahead`, `malformed` ones that were skipped. `event_time`: microseconds of the latest element,
     None before the first. `no_numbers`: values that came to a SUM or AVG and are no numbers. `subscriber_errors`: exceptions of
     subscribers that were reported rather than raised. `rejected`: the elements that were left out, by the stream's IRI and the
-    reason ("late", "ahead", "malformed", "split element"); on Spark it is empty.
+    reason ("late", "ahead", "malformed", "split element"), and what had no place in RDF: values of JSON-LD ("no IRI") and elements
+    without triples ("empty"); on Spark it is empty.
     """
 
     elements: int = 0
@@ -85,6 +89,7 @@ class Counters:
         self.no_numbers += count
 
     def reject(self, stream: str, reason: str, count: int) -> None:
-        """Count elements of a stream that were left out."""
-        # A new mapping: snapshots have the former one.
-        self.rejected = {**self.rejected, (stream, reason): self.rejected.get((stream, reason), 0) + count}
+        """Count elements or values of a stream that were left out; any thread may."""
+        with _REJECTING:
+            # A new mapping: snapshots have the former one.
+            self.rejected = {**self.rejected, (stream, reason): self.rejected.get((stream, reason), 0) + count}

@@ -108,7 +108,7 @@ def _of_text(
         opening.dictionary,
         opening.reading(source, arrival=arrival),
         handling(opening.on_error, opening.report),
-        opening.contexts,
+        opening.json_ld,
         by_subject=by_subject,
     )
     return concatenate_elements(list(batches))

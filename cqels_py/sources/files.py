@@ -17,9 +17,9 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.compression import CHUNK_BYTES, local_path, read_chunks
-from cqels_py.formats.contexts import NO_CONTEXTS, Contexts
 from cqels_py.formats.encodings import kind_of_json
 from cqels_py.formats.endings import STREAMS, compression_of, format_of
+from cqels_py.formats.json_ld import JsonLd, file_iri
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed, line_blocks
 from cqels_py.formats.marks import Marks
@@ -51,7 +51,7 @@ def open_source(
         raise UsageError(f"on_error is 'stop' or 'skip', not {opening.on_error!r}")
     from_stdin = location == STANDARD_INPUT
     if not from_stdin:
-        local_path(location)
+        opening = replace(opening, base=file_iri(local_path(location)))
     form = "nq" if from_stdin else format_of(location, STREAMS)
     prepare(calls_to_read(form))
     malformed = handling(opening.on_error, opening.report)
@@ -69,8 +69,8 @@ def open_source(
     wait = opening.wait if form in _MAY_PAUSE else None
     chunks = standard_input_chunks(chunk_bytes, wait) if from_stdin else read_chunks(location, chunk_bytes, wait)
     if form == "json":
-        return _json(chunks, dictionary, reading, malformed, opening.contexts)
-    return elements_of_document(form, chunks, dictionary, reading, malformed, opening.contexts)
+        return _json(chunks, dictionary, reading, malformed, opening.json_ld)
+    return elements_of_document(form, chunks, dictionary, reading, malformed, opening.json_ld)
 
 
 def elements_of_document(
@@ -79,7 +79,7 @@ def elements_of_document(
     dictionary: Dictionary,
     reading: Reading,
     malformed: Malformed,
-    contexts: Contexts = NO_CONTEXTS,
+    json_ld: JsonLd,
     *,
     by_subject: bool = False,
 ) -> Iterator[ElementBatch]:
@@ -90,7 +90,7 @@ def elements_of_document(
         from cqels_py.formats.jelly import jelly_elements
 
         return jelly_elements(chunks, dictionary, reading, malformed)
-    return _elements(form, chunks, dictionary, reading, malformed, contexts, by_subject=by_subject)
+    return _elements(form, chunks, dictionary, reading, malformed, json_ld, by_subject=by_subject)
 
 
 def elements_of_chunks(
@@ -103,7 +103,7 @@ def elements_of_chunks(
     prepare(calls_to_read(form))
     reading = replace(opening.reading(source), marks=marks)
     malformed = handling(opening.on_error, opening.report)
-    return _elements(form, chunks, opening.dictionary, reading, malformed, opening.contexts)
+    return _elements(form, chunks, opening.dictionary, reading, malformed, opening.json_ld)
 
 
 def may_pause(location: str) -> bool:
@@ -115,11 +115,11 @@ def may_pause(location: str) -> bool:
 
 
 def _json(
-    chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed, contexts: Contexts
+    chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed, json_ld: JsonLd
 ) -> Iterator[ElementBatch]:
     """JSON-LD or NDJSON, which the first bytes decide."""
     form, chunks = kind_of_json(chunks)
-    yield from _elements(form, chunks, dictionary, reading, malformed, contexts)
+    yield from _elements(form, chunks, dictionary, reading, malformed, json_ld)
 
 
 def _elements(
@@ -128,7 +128,7 @@ def _elements(
     dictionary: Dictionary,
     reading: Reading,
     malformed: Malformed,
-    contexts: Contexts,
+    json_ld: JsonLd,
     *,
     by_subject: bool = False,
 ) -> Iterator[ElementBatch]:
@@ -136,7 +136,7 @@ def _elements(
     by = BY_SUBJECT if by_subject or form in _BY_SUBJECT else BY_GRAPH
     reading = replace(reading, form=by, numbered=numbered, graphs=reading.graphs and by == BY_GRAPH)
     if not numbered:
-        texts = nquads_blocks(chunks, form, reading.source, malformed, contexts)
+        texts = nquads_blocks(chunks, form, reading.source, malformed, json_ld)
         return ElementReader(dictionary, reading, malformed).read(((text, 0) for text in texts), line_step=0)
     blocks = line_blocks(chunks, reading.source, malformed, 1 if reading.marks is None else reading.marks.begin.line)
     if form in _DELIMITERS:
@@ -144,7 +144,7 @@ def _elements(
 
         return delimited_elements(blocks, _DELIMITERS[form], dictionary, reading, malformed)
     if form == "ndjson":
-        return json_elements(blocks, dictionary, reading, malformed, contexts)
+        return json_elements(blocks, dictionary, reading, malformed, json_ld)
     return ElementReader(dictionary, reading, malformed).read(blocks)
 
 

@@ -92,6 +92,8 @@ class HttpSource:
         # Positions of earlier versions do not count malformed messages.
         self._id, self._behind, *told = begin
         self._reports = CountedReports(*told)
+        # Without what may be secret: relative IRIs need neither user nor query.
+        opening = replace(opening, base=of.endpoint.base)
         counted = replace(opening, report=self._reports.through(opening.report))
         self._decoder = MessageDecoder(counted, self._shown, format_)
         self._queue = MessageQueue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from cqels_py.errors import UsageError
 from cqels_py.formats.compression import CHUNK_BYTES, local_path, read_chunks
 from cqels_py.formats.encodings import kind_of_json
 from cqels_py.formats.endings import STREAMS, format_of
+from cqels_py.formats.json_ld import file_iri
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed, line_blocks
 from cqels_py.formats.ndjson import json_elements
@@ -41,7 +43,7 @@ def mapped_file(location: str, opening: Opening) -> Iterator[ElementBatch]:
     """
     from_stdin = location == STANDARD_INPUT
     if not from_stdin:
-        local_path(location)
+        opening = replace(opening, base=file_iri(local_path(location)))
     form = "ndjson" if from_stdin else format_of(location, STREAMS)
     _check(opening, form)
     prepare(calls_to_read(form))
@@ -118,7 +120,7 @@ def _lines(
             raise UsageError(f"{reading.source}: a map reads JSON with one object a line")
     blocks = line_blocks(chunks, reading.source, malformed)
     if isinstance(opening.map, MessageContext):
-        yield from json_elements(blocks, opening.dictionary, reading, malformed, opening.contexts, opening.map.context)
+        yield from json_elements(blocks, opening.dictionary, reading, malformed, opening.json_ld, opening.map.context)
         return
     how = _rows_of(opening, reading, malformed)
     rows = delimited_rows(blocks, _DELIMITERS[form], *how) if form in _DELIMITERS else json_rows(blocks, *how)

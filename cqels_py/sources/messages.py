@@ -15,11 +15,9 @@ from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.connections.location import Options
 from cqels_py.errors import DataError, Place, UsageError
-from cqels_py.formats.contexts import inlined
 from cqels_py.formats.encodings import BYTE_ORDER_MARK
 from cqels_py.formats.jelly import jelly_documents, require_pyjelly
 from cqels_py.formats.joined_documents import Joined
-from cqels_py.formats.json_numbers import plain_numbers
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ndjson import DocumentReader, within_context
@@ -43,10 +41,9 @@ _FORMATS = {
     "nt": pyoxigraph.RdfFormat.N_TRIPLES,
     "trig": pyoxigraph.RdfFormat.TRIG,
     "ttl": pyoxigraph.RdfFormat.TURTLE,
-    "jsonld": pyoxigraph.RdfFormat.JSON_LD,
 }
-_JELLY = "jelly"
-FORMATS = ("auto", *_FORMATS, _JELLY)
+_JSON, _JELLY = "jsonld", "jelly"
+FORMATS = ("auto", *_FORMATS, _JSON, _JELLY)
 _KINDS = {
     "application/x-jelly-rdf": _JELLY,
     "application/n-quads": "nq",
@@ -82,10 +79,11 @@ class MessageDecoder:
         self._opening = opening
         self._source = source
         self._how = how
+        self._json_ld = opening.json_ld
         self._malformed = handling(opening.on_error, opening.report)
         self._count = 0
         reading = opening.reading(source, BY_LINE, per_element=True)
-        if isinstance(opening.map, Mapping) and how.format not in (None, "jsonld"):
+        if isinstance(opening.map, Mapping) and how.format not in (None, _JSON):
             raise UsageError(f"{source}: a map reads JSON objects, not {how.format}: leave format= out")
         if how.format == _JELLY:
             require_pyjelly(source)
@@ -152,12 +150,12 @@ class MessageDecoder:
                     for document in jelly_documents(body, self._source):
                         yield number, document
                     continue
-                if form == "jsonld":
+                if form == _JSON:
                     if isinstance(self._opening.map, MessageContext):
                         body = within_context(self._opening.map.context, body, self._source, number)
-                    body = inlined(body, self._opening.contexts, self._source, number)
-                quads = list(pyoxigraph.parse(body, format=_FORMATS[form]))
-                yield number, plain_numbers(quads) if isinstance(self._opening.map, MessageContext) else quads
+                    yield number, self._json_ld.quads(body, self._source, number)
+                else:
+                    yield number, list(pyoxigraph.parse(body, format=_FORMATS[form]))
             except DataError as error:
                 if error.place is None:
                     # As of Jelly, which has no lines.
@@ -166,7 +164,7 @@ class MessageDecoder:
             except PARSER_ERRORS as error:
                 told = (
                     json_error(error, body, self._source, number)
-                    if form == "jsonld"
+                    if form == _JSON
                     else syntax_error(error, self._source)
                 )
                 told.place = self._place(number)
@@ -174,11 +172,11 @@ class MessageDecoder:
 
     def _form(self, body: bytes, kind: str | None) -> str:
         if isinstance(self._opening.map, MessageContext):
-            return "jsonld"
+            return _JSON
         if self._how.format is not None:
             return self._how.format
         known = _KINDS.get((kind or "").partition(";")[0].strip().lower())
-        return known or ("jsonld" if body.lstrip()[:1] in (b"{", b"[") else "nq")
+        return known or (_JSON if body.lstrip()[:1] in (b"{", b"[") else "nq")
 
 
 def _are_readable(bodies: Sequence[bytes]) -> bool:

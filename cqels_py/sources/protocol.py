@@ -12,7 +12,9 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.contexts import Contexts
 from cqels_py.formats.input_wait import PAUSE, InputWait
+from cqels_py.formats.json_ld import JsonLd
 from cqels_py.formats.ntriples import ELEMENT_BITS, Reading
+from cqels_py.formats.omissions import Omissions, logged_omissions
 from cqels_py.formats.scopes import ELEMENT, SOURCE
 from cqels_py.formats.triples import PushedElement, Triple, elements_of_pushed, triple_texts
 from cqels_py.kernels.text.tokenizer import BY_GRAPH
@@ -97,12 +99,13 @@ class Opening:
     `stream`: its IRI; `number`: that of its elements. Terms are encoded by the `dictionary`. `time_predicate`: the property with
     the time of an element; None: the source gives times. `on_error`: "skip" gives malformed input to `report` and continues, "stop"
     raises it as DataError. `blank_nodes`: the scope of labels. `graphs`: the names of elements' graphs are needed. `contexts`:
-    those that JSON-LD may name by IRI. `on_questionable_time` is called with integer times that may be meant in another unit.
-    `map`: how rows and JSON objects that are no RDF become elements. `wait`: how long to wait for input that comes while it is
-    read; `on_split` gets triples of an element that was complete after that time. `position`: where to begin, as another source of
-    the stream told it (None: where the source would begin by itself); sources that cannot be read again ignore it. `continues`: the
-    run has a checkpoint, so that a source which knows where it was committed has to go on there when it is opened again, or to
-    refuse. `reach`: which addresses may be connected to; None: all.
+    those that JSON-LD may name by IRI. `omissions`: is told values that have no place in RDF, and elements without triples. `base`:
+    the IRI of a document's place, for relative ones in JSON-LD. `on_questionable_time` is called with integer times that may be
+    meant in another unit. `map`: how rows and JSON objects that are no RDF become elements. `wait`: how long to wait for input that
+    comes while it is read; `on_split` gets triples of an element that was complete after that time. `position`: where to begin, as
+    another source of the stream told it (None: where the source would begin by itself); sources that cannot be read again ignore
+    it. `continues`: the run has a checkpoint, so that a source which knows where it was committed has to go on there when it is
+    opened again, or to refuse. `reach`: which addresses may be connected to; None: all.
     """
 
     stream: str
@@ -114,6 +117,8 @@ class Opening:
     blank_nodes: str = SOURCE
     graphs: bool = False
     contexts: Contexts = field(default_factory=dict)
+    omissions: Omissions = field(default_factory=logged_omissions)
+    base: str | None = None
     on_questionable_time: Callable[[int], object] | None = None
     map: RowMap | None = None
     wait: InputWait | None = None
@@ -126,6 +131,11 @@ class Opening:
     def pause(self) -> float:
         """Seconds after which a poll that found nothing returns an empty batch: so long other sources wait for it."""
         return PAUSE if self.wait is None else self.wait.pause
+
+    @property
+    def json_ld(self) -> JsonLd:
+        """How documents of JSON-LD are read."""
+        return JsonLd(self.contexts, self.omissions, self.base)
 
     def reading(
         self,
@@ -152,6 +162,7 @@ class Opening:
             on_split=self.on_split,
             arrival=arrival,
             scope=scope,
+            omissions=self.omissions,
         )
 
     def elements(self, elements: Iterable[tuple[int | None, Iterable[Triple]]]) -> ElementBatch:

@@ -15,7 +15,7 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UnsupportedQuery, UsageError
 from cqels_py.formats.compression import is_file
-from cqels_py.formats.contexts import NO_CONTEXTS, Contexts
+from cqels_py.formats.json_ld import JsonLd
 from cqels_py.formats.static import load_static, load_static_text
 from cqels_py.formats.triples import Triple, static_triples
 from cqels_py.plan.nodes import Plan
@@ -37,11 +37,11 @@ def load_static_data(
     static: Iterable[StaticSource] | StaticSource,
     graphs: Mapping[str, StaticSource] | None,
     dictionary: Dictionary,
-    contexts: Contexts = NO_CONTEXTS,
+    json_ld: JsonLd | None = None,
 ) -> StaticData:
     """`static` and the graphs of FROM by default; those of FROM NAMED (or, without FROM clauses, all given) by name.
 
-    `contexts`: those that JSON-LD may name by IRI. Raises UsageError for data that is missing, of no known kind, or not asked for,
+    Raises UsageError for data that is missing, of no known kind, or not asked for,
     DataError for malformed data.
     """
     single = isinstance(static, str | Path | bytes) or hasattr(static, "triples")
@@ -49,13 +49,13 @@ def load_static_data(
         raise UsageError(f"static is data, or a list of such, not {static!r}: {_STATIC_DATA}")
     given = graphs_by_name(graphs)
     quads = [
-        _load(each, None, dictionary, contexts)
+        _load(each, None, dictionary, json_ld)
         for each in cast("Iterable[StaticSource]", [static] if single else static)
     ]
-    quads += [_load(_named(iri, given, "FROM"), None, dictionary, contexts) for iri in plan.static_default]
+    quads += [_load(_named(iri, given, "FROM"), None, dictionary, json_ld) for iri in plan.static_default]
     described = (*plan.static_default, *plan.static_named)
     quads += [
-        _load(_named(iri, given, "FROM NAMED"), iri, dictionary, contexts)
+        _load(_named(iri, given, "FROM NAMED"), iri, dictionary, json_ld)
         for iri in (plan.static_named if described else tuple(given))
     ]
     for iri in given:
@@ -93,13 +93,13 @@ def _check_anonymous(data: StaticData, dictionary: Dictionary) -> None:
         )
 
 
-def _load(data: StaticSource, graph: str | None, dictionary: Dictionary, contexts: Contexts) -> _Quads:
+def _load(data: StaticSource, graph: str | None, dictionary: Dictionary, json_ld: JsonLd | None) -> _Quads:
     scope = -dictionary.next_document()
     if is_table(data):
         subject, predicate, object_ = StaticTable.of(data).triples(dictionary)
         named = np.zeros(len(subject), np.int64)
     elif isinstance(data, str | Path):
-        subject, predicate, object_, named = load_static(str(data), dictionary, scope, contexts)
+        subject, predicate, object_, named = load_static(str(data), dictionary, scope, json_ld)
     elif isinstance(data, bytes):
         subject, predicate, object_, named = load_static_text(data, dictionary, scope)
     elif isinstance(data, Iterable):

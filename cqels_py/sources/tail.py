@@ -20,6 +20,7 @@ from cqels_py.errors import DataError, RunError, UsageError
 from cqels_py.formats.compression import CHUNK_BYTES, local_path
 from cqels_py.formats.endings import ENDINGS
 from cqels_py.formats.input_wait import InputWait
+from cqels_py.formats.json_ld import file_iri
 from cqels_py.sources.files import elements_of_chunks
 from cqels_py.sources.malformed import CountedReports
 from cqels_py.sources.protocol import Opening
@@ -232,6 +233,7 @@ class TailSource:
         source, chunks = str(self._of.path), self._chunks()
         opening = replace(
             self._opening,
+            base=file_iri(self._of.path),
             wait=self._wait,
             report=self._reports.through(self._opening.report),
             on_split=self._reports.through(self._opening.on_split),

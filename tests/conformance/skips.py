@@ -47,7 +47,6 @@ def reason(name: str, table: dict[str, str]) -> str | None:
     return table.get(name) or table.get(name.rpartition("/")[0] + "/")
 
 
-_EMPTY = "a message without triples is no element"
 _RELATIVE = "relative IRIs are told from absolute ones by files alone"
 _RELATIVE_DATATYPE = "the IRI of a datatype may be relative"
 
@@ -61,17 +60,6 @@ DOCUMENTS: dict[str, dict[str, str]] = {
         "ntriples/nt-syntax-bad-uri-09": _RELATIVE_DATATYPE,
         "nquads/nt-syntax-bad-uri-09": _RELATIVE_DATATYPE,
     },
-    "message": {
-        f"{suite}/{prefix}-{name}": _EMPTY
-        for suite, prefix in (("ntriples", "nt"), ("nquads", "nt"), ("turtle", "turtle"), ("trig", "trig"))
-        for name in ("syntax-file-01", "syntax-file-02", "syntax-file-03")
-    }
-    | {
-        f"{suite}/{suite}-syntax-{name}": _EMPTY
-        for suite in ("turtle", "trig")
-        for name in ("base-01", "base-02", "prefix-01", "prefix-02")
-    }
-    | {"trig/trig-kw-graph-03": _EMPTY, "trig/trig-kw-graph-10": _EMPTY},
     "pushed": {
         "ntriples/nt-syntax-bad-uri-06": _RELATIVE,
         "ntriples/nt-syntax-bad-uri-07": _RELATIVE,

@@ -192,7 +192,7 @@ def test_json_objects_with_a_graph(source: Source) -> None:
     assert read.elements == [(1_000_000, [(iri("a"), iri("p"), iri("b"))])]
 
 
-@pytest.mark.parametrize("bad", ['{"@id": ', "words", "[]", '{"@id": "http://ex.org/a", "http://ex.org/p": 5}'])
+@pytest.mark.parametrize("bad", ['{"@id": ', "words", "[", '{"@id": "http://ex.org/a", "http://ex.org/p": 5}'])
 def test_malformed_objects_are_named_by_line(source: Source, bad: str) -> None:
     text = line("a", 1) + f"{bad}\n" + line("b", 3)
     assert "s.ndjson:2" in str(source("s.ndjson", text).error)

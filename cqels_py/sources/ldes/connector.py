@@ -189,7 +189,7 @@ class LdesSource:
         else:
             try:
                 page = read_page(
-                    response.body, response.kind, response.url, self._opening.contexts, self._traversal.path
+                    response.body, response.kind, response.url, self._opening.json_ld, self._traversal.path
                 )
             except DataError as error:
                 self._malformed(error)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 from urllib.parse import urldefrag
 
 import pyoxigraph
 
 from cqels_py.errors import DataError, QueryError, RunError
-from cqels_py.formats.contexts import Contexts, inlined
 from cqels_py.formats.endings import ENDINGS
+from cqels_py.formats.json_ld import JsonLd
 from cqels_py.formats.times import NO_TIME, time_of_text
 from cqels_py.formats.turtle import PARSER_ERRORS, json_error, syntax_error
 from cqels_py.parser.times import duration_of
@@ -98,19 +98,19 @@ def media_type(kind: str, url: str) -> str:
     return found
 
 
-def read_page(body: bytes, kind: str, url: str, contexts: Contexts, path: Path | None) -> Page:
+def read_page(body: bytes, kind: str, url: str, json_ld: JsonLd, path: Path | None) -> Page:
     """The page of this media type from `url`. `path`: to the times, if it is known; otherwise the page has to say it, if it has
     members. DataError for a text that is not of the type, RunError for a stream without times.
     """
-    return _Reading(_parsed(body, kind, url, contexts), url).page(path)
+    return _Reading(_parsed(body, kind, url, json_ld), url).page(path)
 
 
-def _parsed(body: bytes, kind: str, url: str, contexts: Contexts) -> list[Any]:
+def _parsed(body: bytes, kind: str, url: str, json_ld: JsonLd) -> list[Any]:
     form = _FORMATS[kind]
     is_json = form == pyoxigraph.RdfFormat.JSON_LD
     try:
         if is_json:
-            body = inlined(body, contexts, url, 1)
+            return replace(json_ld, base=url).quads(body, url, 1)
         if form in (pyoxigraph.RdfFormat.N_QUADS, pyoxigraph.RdfFormat.N_TRIPLES):
             return list(pyoxigraph.parse(body, format=form))
         return list(pyoxigraph.parse(body, format=form, base_iri=url))
