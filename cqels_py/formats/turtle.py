@@ -19,6 +19,9 @@ from cqels_py.formats.contexts import NOT_LOADED, named_in, not_supplied, with_c
 from cqels_py.formats.encodings import without_mark, xml_in_utf8
 from cqels_py.formats.json_ld import JsonLd, Judge
 from cqels_py.formats.lines import Malformed
+from cqels_py.formats.rdf_versions import first_beyond, is_beyond
+from cqels_py.formats.turtle_text import FORMS, TurtleText, library_message
+from cqels_py.formats.turtle_text import PARSER_ERRORS as PARSER_ERRORS
 from cqels_py.formats.xml import NotWellFormed, checked
 
 RDF_FORMATS = {
@@ -28,13 +31,8 @@ RDF_FORMATS = {
     "jsonld": pyoxigraph.RdfFormat.JSON_LD,
 }
 
-PARSER_ERRORS = (SyntaxError, MemoryError, ValueError)
-"""Exceptions of the library for input that it cannot read; MemoryError if a buffer of its own is too small."""
-
 _BATCH = 8192
 _NODES_REMEMBERED = 1 << 20
-_POSITION = re.compile(r"^Parser error (?:at|between) [^:]*: ")
-_RELATIVE = "No scheme found in an absolute IRI"
 _BEGINNING = 1 << 16
 """The number of bytes of a document that are searched for the context that it names."""
 _LABEL_BYTES = 64
@@ -59,6 +57,9 @@ def nquads_blocks(
     Malformed input is reported with its place; the parser continues after it where the format allows that.
     """
     names = BlankNames()
+    if form in FORMS:
+        yield from _turtle_blocks(chunks, form, source, malformed, names)
+        return
     chunks = _prepared(chunks, form, source, json_ld)
     judge = Judge(json_ld.omissions) if form == "jsonld" else None
     stream = ByteStream(names.watched(chunks if judge is None else judge.watched(chunks)))
@@ -99,34 +100,64 @@ def put_nquads(
             # The library would make another one of it.
             broken.append(error)
 
-    stream = ByteStream(names.watched(_prepared(watched(), form, source, JsonLd())))
-    parser = pyoxigraph.parse(cast(IO[bytes], stream), format=RDF_FORMATS[form], base_iri=source)
-    while True:
-        found: Exception | None = None
+    text = TurtleText(names.watched(without_mark(watched())), form, source, base=source)
+    _tell(text.announcement(), malformed)
+    while text.parser is not None:
+        wrong: DataError | None = None
         try:
-            for quad in parser:
+            for quad in text.parser:
+                if is_beyond(quad.object):
+                    wrong = text.refuse(batch)
+                    break
                 batch.append(quad)
+            else:
+                text.parser = None
         except PARSER_ERRORS as error:
-            found = error
+            if not broken:
+                wrong = text.recover(error, batch)
         give()
         if broken:
             raise broken[0]
-        if stream.error is not None:
-            raise stream.error
-        if found is None:
-            return
-        malformed(syntax_error(found, source))
-        if not isinstance(found, SyntaxError):
-            return
+        _tell(wrong, malformed)
+    if text.error is not None:
+        raise text.error
+
+
+def _turtle_blocks(
+    chunks: Iterator[bytes], form: str, source: str, malformed: Malformed, names: BlankNames
+) -> Iterator[bytes]:
+    text = TurtleText(names.watched(without_mark(chunks)), form, source)
+    _tell(text.announcement(), malformed)
+    while text.parser is not None:
+        batch = list[Any]()
+        error = _fill(batch, text.parser)
+        nquads, count = to_nquads(batch), len(batch)
+        beyond = first_beyond(nquads, batch)
+        wrong: DataError | None = None
+        if beyond is not None:
+            del batch[beyond:]
+            wrong = text.refuse(batch)
+        elif error is not None:
+            wrong = _explained(text.recover(error, batch), source)
+        elif len(batch) < _BATCH:
+            text.parser = None
+        if batch:
+            yield names.rename(nquads if len(batch) == count else to_nquads(batch))
+        _tell(wrong, malformed)
+    if text.error is not None:
+        raise text.error
+
+
+def _tell(wrong: DataError | None, malformed: Malformed) -> None:
+    if wrong is not None:
+        malformed(wrong)
 
 
 def _prepared(chunks: Iterator[bytes], form: str, source: str, json_ld: JsonLd) -> Iterator[bytes]:
     """The chunks in the form that the library reads."""
     if form == "rdf":
         return checked(xml_in_utf8(chunks, source), source)
-    if form == "jsonld":
-        return with_contexts(without_mark(chunks), json_ld.contexts, source)
-    return without_mark(chunks)
+    return with_contexts(without_mark(chunks), json_ld.contexts, source)
 
 
 def to_nquads(quads: list[Any]) -> bytes:
@@ -166,11 +197,7 @@ def _fill(batch: list[Any], parser: Iterable[Any]) -> Exception | None:
 
 def syntax_error(error: Exception, source: str, line: int | None = None) -> DataError:
     """The library's error with its place. `line`: that of the source, if the library saw only that line."""
-    message = _POSITION.sub("", str(error.args[0] if error.args else error))
-    if _RELATIVE in message:
-        message += ": a relative IRI needs a base before it (@base, or xml:base)"
-    if isinstance(error, MemoryError):
-        message = "a term, or another unit that has to be read at once, is longer than 16 MiB"
+    message = library_message(error)
     offset = error.offset if isinstance(error, SyntaxError) else None
     line = line or (error.lineno if isinstance(error, SyntaxError) else None)
     if line is None:
@@ -188,7 +215,9 @@ def json_error(error: Exception, beginning: bytes, source: str, line: int | None
 def _explained(error: DataError, source: str) -> DataError:
     """The error, with a hint for files that may contain more than Turtle."""
     if Path(source.removesuffix(".gz").removesuffix(".zst")).suffix.lower() == ".n3":
-        return DataError(f"{error.message}; of N3, only the subset that is Turtle is read", error.place)
+        explained = DataError(f"{error.message}; of N3, only the subset that is Turtle is read", error.place)
+        explained.element = error.element
+        return explained
     return error
 
 
