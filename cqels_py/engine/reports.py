@@ -144,10 +144,13 @@ class EngineReports:
             )
 
     def clock_jumped(self, by: int) -> None:
-        """Tell that the computer's clock was set forward, by microseconds: elements on their way are late."""
-        self.due.append(
-            DataError(f"the clock was set forward by {by / 1_000_000:,.0f} seconds: elements of before are late now")
-        )
+        """Tell that the computer's clock was set, by microseconds."""
+        seconds = f"{abs(by) / 1_000_000:,.0f} seconds"
+        if by > 0:
+            told = f"forward by {seconds}: elements of before are late now"
+        else:
+            told = f"back by {seconds}: its time stands still until it is later than before"
+        self.due.append(DataError(f"the clock was set {told}"))
 
     def ask_unit(self, stream: str, time: int) -> None:
         """Ask once a stream whether an integer time was meant in another unit; perhaps in a thread that reads ahead."""

@@ -25,8 +25,8 @@ class Clock(Protocol):
 class WallClock:
     """The computer's clock in microseconds since the epoch. It never goes back: a step backward is waited out.
 
-    `delay`: microseconds that elements take to arrive, so that `passed` is so long ago. A step forward, by more than a minute
-    against the monotonic clock, is noted in `jumps` (microseconds).
+    `delay`: microseconds that elements take to arrive, so that `passed` is so long ago. A step by more than a minute against the
+    monotonic clock is noted in `jumps` (microseconds): one backward, and one forward beyond all times of before.
 
     >>> clock = WallClock(200_000)
     >>> before = clock.now()
@@ -37,6 +37,7 @@ class WallClock:
     def __init__(self, delay: int) -> None:
         self._delay = delay
         self._apart: float | None = None
+        self._furthest = 0.0
         self._latest = 0
         self._held: int | None = None
         self.jumps: deque[int] = deque(maxlen=1)
@@ -47,9 +48,13 @@ class WallClock:
             return self._held
         seconds, monotonic = self._read()
         apart = seconds - monotonic
-        if self._apart is not None and (jump := round((apart - self._apart) * SECOND)) > _JUMP:
-            self.jumps.append(jump)
-        self._apart = apart
+        if self._apart is None:
+            self._apart = self._furthest = apart
+        # A clock that is set back and put right again has not gone forward.
+        step = max(0.0, apart - self._furthest) if apart > self._apart else apart - self._apart
+        if abs(step) * SECOND > _JUMP:
+            self.jumps.append(round(step * SECOND))
+        self._apart, self._furthest = apart, max(self._furthest, apart)
         self._latest = max(self._latest, round(seconds * SECOND))
         return self._latest
 

@@ -35,6 +35,7 @@ from cqels_py.service.allowed import Allowed
 from cqels_py.service.definitions import Keep, KeptQuery, QueryDefinition, StreamDefinition, inline_static
 from cqels_py.service.failures import Conflict, NotFound, TooLarge, TooMany
 from cqels_py.service.folder import Folder
+from cqels_py.service.freed_memory import FreedMemory
 from cqels_py.service.limits import Limits
 from cqels_py.service.names import checked_name
 from cqels_py.service.query_sinks import OpenedSinks, QuerySinks, in_common
@@ -142,6 +143,7 @@ class Service:
             reach=self._allowed,
         )
         self.engine.rejects.remember(REJECTS)
+        self._freed = FreedMemory()
         self._sinks = QuerySinks(self.engine.dictionary, self.limits.backlog, self._allowed)
         try:
             self._restore()
@@ -480,6 +482,7 @@ class Service:
             running.removed = True
             running.store.wake()
             self._folder.remove_results(name)
+            self._freed.query_removed()
 
     def pause(self, name: str, *, paused: bool) -> None:
         """Deliver no results of a query, or deliver them again. Its state goes on, and results are kept."""

@@ -312,15 +312,32 @@ def test_time_does_not_go_back_and_a_step_forward_is_noted() -> None:
     assert [clock.now() for _ in range(3)] == [5 * SECOND] * 3
     assert not clock.jumps
     assert clock.passed() == 199 * SECOND
-    assert list(clock.jumps) == [195 * SECOND]
+    # It would be 3 seconds later, were it not set: 192 seconds beyond all times of before.
+    assert list(clock.jumps) == [192 * SECOND]
 
 
-def test_a_clock_that_is_set_forward_is_reported(clock: SetClock) -> None:
+def test_a_clock_that_is_set_back_and_put_right_is_reported_once() -> None:
+    class Set(WallClock):
+        given = iter([(5_000.0, 5.0), (1_400.0, 5.0), (1_401.0, 6.0), (5_002.0, 7.0), (5_103.0, 8.0)])
+
+        def _read(self) -> tuple[float, float]:
+            return next(self.given)
+
+    clock, found = Set(SECOND), []
+    for _ in range(5):
+        clock.now()
+        found.append([round(jump / SECOND) for jump in clock.jumps])
+        clock.jumps.clear()
+    assert found == [[], [-3_600], [], [], [100]]
+
+
+@pytest.mark.parametrize(("by", "told"), [(3_600, "forward by 3,600 seconds"), (-3_600, "back by 3,600 seconds")])
+def test_a_clock_that_is_set_is_reported(clock: SetClock, by: int, told: str) -> None:
     reports: list[Any] = []
     engine = Engine(clock="wall", report=reports.append)
-    clock.jumps.append(3_600 * SECOND)
+    clock.jumps.append(by * SECOND)
     engine._follow_clock()
-    assert ["set forward by 3,600 seconds" in str(report) for report in reports] == [True]
+    assert [told in str(report) for report in reports] == [True]
 
 
 def _soon() -> int:
