@@ -22,7 +22,7 @@ from cqels_py.formats.lines import Malformed
 from cqels_py.formats.rdf_versions import first_beyond, is_beyond
 from cqels_py.formats.turtle_text import FORMS, TurtleText, library_message
 from cqels_py.formats.turtle_text import PARSER_ERRORS as PARSER_ERRORS
-from cqels_py.formats.xml import NotWellFormed, checked
+from cqels_py.formats.xml import LANGUAGES_WITHIN, NotWellFormed, checked, takes_language_away
 
 RDF_FORMATS = {
     "ttl": pyoxigraph.RdfFormat.TURTLE,
@@ -33,6 +33,7 @@ RDF_FORMATS = {
 
 _BATCH = 8192
 _NODES_REMEMBERED = 1 << 20
+_NO_LANGUAGE_TAG = "error while parsing language tag ''"
 _BEGINNING = 1 << 16
 """The number of bytes of a document that are searched for the context that it names."""
 _LABEL_BYTES = 64
@@ -60,11 +61,14 @@ def nquads_blocks(
     if form in FORMS:
         yield from _turtle_blocks(chunks, form, source, malformed, names)
         return
+    # In documents that take a language away, IRIs and language tags are judged by the tokenizer alone.
+    lenient, chunks = takes_language_away(chunks) if form == "rdf" else (False, chunks)
     chunks = _prepared(chunks, form, source, json_ld)
     judge = Judge(json_ld.omissions) if form == "jsonld" else None
     stream = ByteStream(names.watched(chunks if judge is None else judge.watched(chunks)))
     if judge is None:
-        parser = cast(Iterator[Any], pyoxigraph.parse(cast(IO[bytes], stream), format=RDF_FORMATS[form]))
+        parsing = pyoxigraph.parse(cast(IO[bytes], stream), format=RDF_FORMATS[form], lenient=lenient)
+        parser = cast(Iterator[Any], parsing)
     else:
         parser = json_ld.parser(cast(IO[bytes], stream))
     for parsed in _batches(parser, stream, form, source, malformed, names):
@@ -163,7 +167,8 @@ def _prepared(chunks: Iterator[bytes], form: str, source: str, json_ld: JsonLd) 
 def to_nquads(quads: list[Any]) -> bytes:
     text = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
     assert text is not None
-    return text
+    # A lenient parser takes xml:lang="" for a tag. At a line's end this is no part of a text, in which quotes are escaped.
+    return text.replace(b'"@ .\n', b'" .\n')
 
 
 def _batches(
@@ -213,7 +218,10 @@ def json_error(error: Exception, beginning: bytes, source: str, line: int | None
 
 
 def _explained(error: DataError, source: str) -> DataError:
-    """The error, with a hint for files that may contain more than Turtle."""
+    """The error, with a hint for files that may contain more than Turtle, and for what large ones may not have."""
+    if _NO_LANGUAGE_TAG in error.message:
+        known = f'xml:lang="" is read in documents in whose first {LANGUAGES_WITHIN >> 20} MiB it stands'
+        return DataError(f"{error.message}; {known}", error.place)
     if Path(source.removesuffix(".gz").removesuffix(".zst")).suffix.lower() == ".n3":
         explained = DataError(f"{error.message}; of N3, only the subset that is Turtle is read", error.place)
         explained.element = error.element

@@ -6,7 +6,8 @@ The library that parses it accepts a truncated file as complete, and expands any
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from xml.parsers import expat
 
 from cqels_py.errors import DataError, Place
@@ -15,6 +16,11 @@ from cqels_py.formats.lines import LINE_LIMIT
 ENTITY_LIMIT = 1 << 16
 """The maximum number of characters of an entity's expansion; all entities of a file may have sixteen times as many."""
 
+LANGUAGES_WITHIN = 16 << 20
+"""The bytes of a document that are searched for `xml:lang=""`: the library takes it for a wrong tag unless it is lenient."""
+
+_NO_LANGUAGE = re.compile(rb"""xml:lang\s*=\s*(?:""|'')""")
+_LONGEST = 64
 _REFERENCE = re.compile(r"&([^#&;][^&;]*);")
 
 
@@ -47,6 +53,23 @@ def checked(chunks: Iterator[bytes], source: str) -> Iterator[bytes]:
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise _error(error, source) from None
+
+
+def takes_language_away(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
+    """Has the document's beginning `xml:lang=""` in it, and all of the chunks. True may be wrong, as a text may look like it."""
+    read: list[bytes] = []
+    rest, size, before = iter(chunks), 0, b""
+    for chunk in rest:
+        read.append(chunk)
+        size += len(chunk)
+        # UTF-16 has zeros between.
+        before = (before + chunk).replace(b"\0", b"")
+        if _NO_LANGUAGE.search(before):
+            return True, chain(read, rest)
+        if size > LANGUAGES_WITHIN:
+            break
+        before = before[-_LONGEST:]
+    return False, chain(read, rest)
 
 
 class _Entities:

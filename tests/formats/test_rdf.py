@@ -213,6 +213,32 @@ def xml_node(number: int, inside: str = "") -> str:
     return f'<rdf:Description rdf:about="http://ex.org/a{number}">{time}{inside}</rdf:Description>\n'
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("empty", ['xml:lang=""', "xml:lang = ''"])
+def test_an_empty_language_takes_the_language_away(tmp_path: Path, empty: str, encoding: str) -> None:
+    inside = f'<e:a xml:lang="en">one</e:a><e:a {empty}>two"@ .&#10;</e:a><e:a>three</e:a><e:b {empty} e:c="four"/>'
+    text = rdf_xml(f'<rdf:Description rdf:about="http://ex.org/a" xml:lang="de">{inside}</rdf:Description>')
+    (tmp_path / "s.rdf").write_text(text, encoding)
+    dictionary = Dictionary()
+    found = dictionary.decode(load_static(str(tmp_path / "s.rdf"), dictionary, 1)[2])
+    assert [term for term in found if not term.startswith("_:")] == [
+        '"one"@en',
+        '"two\\"@ .\\n"',
+        '"three"@de',
+        '"four"',
+    ]
+
+
+def test_an_empty_language_is_found_in_the_beginning(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = rdf_xml(xml_node(1, '<e:p xml:lang="">two</e:p>') + xml_node(2))
+    for chunk_bytes in (1, 7, 64, 1 << 20):
+        read = source("s.rdf", text, time_predicate=TIME, chunk_bytes=chunk_bytes)
+        assert (iri("a1"), iri("p"), '"two"') in read.triples[0], (chunk_bytes, read.error)
+    monkeypatch.setattr(xml, "LANGUAGES_WITHIN", 64)
+    read = source("s.rdf", text, time_predicate=TIME, on_error="skip", chunk_bytes=32)
+    assert 'xml:lang="" is read in documents in whose first' in read.reported[0]
+
+
 @pytest.mark.parametrize(
     "lost", ["</rdf:RDF>", "</rdf:Description>\n</rdf:RDF>", 'cription rdf:about="http://ex.org/a3"']
 )
