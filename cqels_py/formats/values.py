@@ -28,6 +28,11 @@ def value_of(term: str) -> str:
     return text if "\\" not in text else _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), text)
 
 
+def columns_of_terms(columns: Sequence[Ids], dictionary: Dictionary) -> list[list[str | None]]:
+    """The terms of columns of ids (n) in canonical N-Triples syntax; None where unbound."""
+    return [dictionary.decode(column) for column in columns]
+
+
 def columns_of_values(columns: Sequence[Ids], dictionary: Dictionary) -> list[list[str | None]]:
     """The values of columns of ids (n); None where unbound. Each term is decoded once."""
     if not columns:

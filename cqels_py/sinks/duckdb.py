@@ -8,11 +8,11 @@ from typing import Any
 
 from cqels_py.connections.duckdb import duckdb_for, open_duckdb
 from cqels_py.connections.location import Location
-from cqels_py.sinks.file_database import COUNT, FileTable, FileTableConnector, listed, quoted
+from cqels_py.sinks.file_database import CHANGES, FileTable, FileTableConnector
+from cqels_py.sinks.groups_of_keys import listed, quoted
 from cqels_py.sinks.table_changes import Row
 
 _ROWS = "_cqels_rows"
-_CHANGES = "_cqels_changes"
 
 
 def duckdb_sink(location: Location) -> FileTableConnector:
@@ -25,6 +25,8 @@ def duckdb_sink(location: Location) -> FileTableConnector:
 class DuckDatabase:
     """Statements of DuckDB, which takes rows as columns, all at once."""
 
+    equal = "IS NOT DISTINCT FROM"
+
     def __init__(self, duckdb: Any, to: FileTable) -> None:
         self.errors: type[Exception] = duckdb.Error
         self.types = {"text": "VARCHAR", "number": "BIGINT", "time": "TIMESTAMPTZ", "small": "TINYINT"}
@@ -34,36 +36,25 @@ class DuckDatabase:
     def connect(self) -> Any:
         return open_duckdb(self._duckdb, self._to.path)
 
-    def columns(self, connection: Any) -> list[str]:
+    def columns(self, connection: Any, table: str) -> list[str]:
         schema = self._schema(connection)
         select = (
             "SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ? "
             "ORDER BY ordinal_position"
         )
-        return [name for (name,) in connection.execute(select, (schema, self._to.table)).fetchall()]
+        return [name for (name,) in connection.execute(select, (schema, table)).fetchall()]
 
-    def insert(self, connection: Any, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    def insert(self, connection: Any, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         if not rows:
             return
         with self._registered(connection, columns, rows):
-            connection.execute(
-                f"INSERT INTO {self._to.qualified} ({listed(columns)}) SELECT {listed(columns)} FROM {_ROWS}"
-            )
+            connection.execute(f"INSERT INTO {table} ({listed(columns)}) SELECT {listed(columns)} FROM {_ROWS}")
 
-    def replace(
-        self, connection: Any, columns: Sequence[str], key: Sequence[str], change: Sequence[tuple[Row, Row | None]]
-    ) -> None:
-        self._load(connection, key, [values for values, _ in change])
-        connection.execute(f"DELETE FROM {self._to.qualified} AS t USING {_CHANGES} AS c WHERE {_same(key)}")
-        self.insert(connection, columns, [row for _, row in change if row is not None])
+    def remove(self, connection: Any, columns: Sequence[str]) -> None:
+        same = " AND ".join(f"t.{quoted(name)} {self.equal} c.{quoted(name)}" for name in columns) or "true"
+        connection.execute(f"DELETE FROM {self._to.qualified} AS t USING {CHANGES} AS c WHERE {same}")
 
-    def counts(self, connection: Any, columns: Sequence[str], rows: Sequence[Row]) -> list[int]:
-        self._load(connection, columns, rows)
-        select = f"SELECT c._place, t.{COUNT} FROM {_CHANGES} AS c JOIN {self._to.qualified} AS t ON {_same(columns)}"
-        found = dict(connection.execute(select).fetchall())
-        return [int(found.get(place, 0)) for place in range(len(rows))]
-
-    def index(self, connection: Any, columns: Sequence[str]) -> None:
+    def index(self, connection: Any, name: str, table: str, columns: Sequence[str]) -> None:
         """None: it finds rows by scanning columns."""
 
     def is_away(self, error: Exception) -> bool:
@@ -73,9 +64,8 @@ class DuckDatabase:
         return isinstance(error, self._duckdb.DataError | self._duckdb.IntegrityError)
 
     def _schema(self, connection: Any) -> str:
-        if not self._to.qualified.startswith(f"{quoted(self._to.table)}"):
-            before = self._to.qualified.removesuffix(f".{quoted(self._to.table)}")
-            return before[1:-1].replace('""', '"')
+        if self._to.before:
+            return self._to.before[1:-2].replace('""', '"')
         return str(connection.execute("SELECT current_schema()").fetchall()[0][0])
 
     @contextmanager
@@ -93,18 +83,3 @@ class DuckDatabase:
             # A transaction that a refused row has ended takes the view back itself.
             with suppress(self.errors):
                 connection.unregister(_ROWS)
-
-    def _load(self, connection: Any, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """A temporary table of values, which have the types of the table's columns."""
-        connection.execute(f"DROP TABLE IF EXISTS temp.{_CHANGES}")
-        chosen = f"{listed(columns)}, " if columns else ""
-        connection.execute(
-            f"CREATE TEMP TABLE {_CHANGES} AS SELECT {chosen}0::BIGINT AS _place FROM {self._to.qualified} LIMIT 0"
-        )
-        if rows:
-            with self._registered(connection, [*columns, "_place"], [(*row, place) for place, row in enumerate(rows)]):
-                connection.execute(f"INSERT INTO {_CHANGES} SELECT * FROM {_ROWS}")
-
-
-def _same(columns: Sequence[str]) -> str:
-    return " AND ".join(f"t.{quoted(name)} IS NOT DISTINCT FROM c.{quoted(name)}" for name in columns) or "true"

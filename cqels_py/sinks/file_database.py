@@ -15,11 +15,14 @@ from typing import Any, ClassVar, Final, Protocol
 from cqels_py.connections.location import Location
 from cqels_py.connections.retry import Backoff
 from cqels_py.errors import RefusedResult, RunError, UsageError
+from cqels_py.sinks.groups_of_keys import MARKS, GroupsOfKeys, listed, quoted
 from cqels_py.sinks.protocol import SinkOpening
-from cqels_py.sinks.table_changes import PROGRESS, Row, RowSink, check_results, in_one_line, last_by_key, net_counts
+from cqels_py.sinks.table_changes import PROGRESS, Row, RowSink, check_results, in_one_line, net_counts, side_name
 
 COUNT: Final = "_count"
 """The column that says how often a row is in the answer, where no key tells rows apart."""
+CHANGES: Final = "_cqels_changes"
+"""The temporary table of the changes of a transaction."""
 _OWN: Final = ("_number", "_time", "_sign")
 _MOST_REFUSED = 1_000
 """Refused rows of one transaction, after which the run ends."""
@@ -34,31 +37,27 @@ class Database(Protocol):
     """All exceptions of the library."""
     types: dict[str, str]
     """The types of the columns of a table that is made: "text", "number", "time", "small"."""
+    equal: str
+    """The operator that finds NULLs equal."""
 
     def connect(self) -> Any:
         """A connection without a transaction, whose `execute` takes a statement and values."""
         ...
 
-    def columns(self, connection: Any) -> list[str]:
-        """The columns of the table; none if it is not there."""
+    def columns(self, connection: Any, table: str) -> list[str]:
+        """The columns of a table; none if it is not there."""
         ...
 
-    def insert(self, connection: Any, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Add rows to the table."""
+    def insert(self, connection: Any, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Add rows to a table, whose name is quoted."""
         ...
 
-    def replace(
-        self, connection: Any, columns: Sequence[str], key: Sequence[str], change: Sequence[tuple[Row, Row | None]]
-    ) -> None:
-        """Remove the rows with these values of the columns `key`, and add the rows instead, those that are not None."""
+    def remove(self, connection: Any, columns: Sequence[str]) -> None:
+        """Remove the rows of the table whose values of the columns are those of a row of CHANGES."""
         ...
 
-    def counts(self, connection: Any, columns: Sequence[str], rows: Sequence[Row]) -> list[int]:
-        """The counts that the table has of these rows, 0 for those that are not there."""
-        ...
-
-    def index(self, connection: Any, columns: Sequence[str]) -> None:
-        """Prepare the table for `replace` and `counts` by these columns."""
+    def index(self, connection: Any, name: str, table: str, columns: Sequence[str]) -> None:
+        """Have rows of a table, whose name is quoted, found by these columns."""
         ...
 
     def is_away(self, error: Exception) -> bool:
@@ -70,27 +69,28 @@ class Database(Protocol):
         ...
 
 
-def quoted(name: str) -> str:
-    """A name as SQL has it, whatever stands in it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def listed(names: Sequence[str]) -> str:
-    """Quoted names with commas between them."""
-    return ", ".join(map(quoted, names))
-
-
 @dataclass(frozen=True, slots=True)
 class FileTable:
-    """A table of a file. `qualified`: its name in SQL. `patience`: seconds for which a file that another holds is waited for."""
+    """A table of a file.
+
+    `before`: its schema in SQL, if there is one, and a point. `patience`: seconds for which a file that another holds is waited for.
+    """
 
     shown: str
     path: str
     table: str
-    qualified: str
-    progress: str
+    before: str
     changelog: bool
     patience: float
+
+    @property
+    def qualified(self) -> str:
+        """Its name in SQL."""
+        return self.qualify(self.table)
+
+    def qualify(self, table: str) -> str:
+        """The name in SQL of another table that is beside it."""
+        return self.before + quoted(table)
 
     @classmethod
     def of(cls, location: Location, *, schemas: bool) -> FileTable:
@@ -111,8 +111,7 @@ class FileTable:
             location.shown,
             location.path,
             table,
-            before + quoted(table),
-            before + quoted(PROGRESS),
+            before,
             mode == "upsert",
             patience,
         )
@@ -140,11 +139,13 @@ class FileTableSink(RowSink):
     """A table of a file."""
 
     def __init__(self, to: FileTable, database: Database, opening: SinkOpening) -> None:
-        super().__init__(opening)
+        super().__init__(opening, is_answer=to.changelog)
         self._to = to
         self._database = database
-        self._variables = list(opening.variables)
-        self._key = list(opening.key or ())
+        self._progress = to.qualify(PROGRESS)
+        self._groups_table = side_name(to.table, "groups")
+        names = to.qualified, to.qualify(self._groups_table), quoted(CHANGES)
+        self._groups = GroupsOfKeys(self._run, to.shown, names, self._variables, self._key, database.equal)
         # One process at a time writes, of a run that may outlive it.
         self._owner = f"{opening.run or ''}/{uuid.uuid4().hex}"
         self._columns: list[str] = []
@@ -208,13 +209,13 @@ class FileTableSink(RowSink):
         execute = self._connection.execute
         types = self._database.types
         execute(
-            f"CREATE TABLE IF NOT EXISTS {self._to.progress} "
+            f"CREATE TABLE IF NOT EXISTS {self._progress} "
             f"(sink {types['text']} PRIMARY KEY, number {types['number']} NOT NULL, owner {types['text']})"
         )
-        columns = self._database.columns(self._connection)
+        columns = self._database.columns(self._connection, self._to.table)
         if not columns:
             execute(self._creation())
-            columns = self._database.columns(self._connection)
+            columns = self._database.columns(self._connection, self._to.table)
         own = [COUNT] if self._to.changelog and not self._key else []
         if missing := [name for name in [*self._variables, *own] if name not in columns]:
             raise UsageError(
@@ -222,7 +223,7 @@ class FileTableSink(RowSink):
                 "of your choice"
             )
         self._columns = [name for name in _OWN if name in columns and not self._to.changelog] + self._variables
-        select = f"SELECT number, owner FROM {self._to.progress} WHERE sink = ?"
+        select = f"SELECT number, owner FROM {self._progress} WHERE sink = ?"
         found = execute(select, (self._to.table,)).fetchall()
         number, owner = found[0] if found else (None, None)
         run = (owner or "").rpartition("/")[0] or None
@@ -235,10 +236,22 @@ class FileTableSink(RowSink):
             # An answer is empty at first.
             execute(f"DELETE FROM {self._to.qualified}")
         if self._to.changelog:
-            self._database.index(self._connection, self._key or self._variables)
+            key = self._key or self._variables
+            self._database.index(self._connection, side_name(self._to.table, "key"), self._to.qualified, key)
+        if self._key:
+            self._prepare_groups(fresh=held is None)
         self._held = held or 0
-        execute(f"DELETE FROM {self._to.progress} WHERE sink = ?", (self._to.table,))
-        execute(f"INSERT INTO {self._to.progress} VALUES (?, ?, ?)", (self._to.table, self._held, self._owner))
+        execute(f"DELETE FROM {self._progress} WHERE sink = ?", (self._to.table,))
+        execute(f"INSERT INTO {self._progress} VALUES (?, ?, ?)", (self._to.table, self._held, self._owner))
+
+    def _prepare_groups(self, *, fresh: bool) -> None:
+        name = self._groups_table
+        known = bool(self._database.columns(self._connection, name))
+        self._groups.prepare(fresh=fresh, known=known)
+        self._database.index(self._connection, side_name(name, "key"), self._to.qualify(name), self._key)
+
+    def _run(self, statement: str) -> list[Any]:
+        return list(self._connection.execute(statement).fetchall())
 
     def _creation(self) -> str:
         types = self._database.types
@@ -294,7 +307,7 @@ class FileTableSink(RowSink):
         if error is None:
             return [*before, *rows]
         if len(rows) == 1:
-            values = rows[0][3:]
+            values = rows[0][3 : 3 + len(self._variables)]
             refused = RefusedResult(f"{self._to.shown} refuses a row: {in_one_line(error)}; the row is {values}")
             self._refused.append(refused.about(rows[0][0], dict(zip(self._variables, values, strict=True))))
             if len(self._refused) > _MOST_REFUSED:
@@ -304,32 +317,53 @@ class FileTableSink(RowSink):
         return self._accepted(self._accepted(before, rows[:half]), rows[half:])
 
     def _apply(self, rows: Sequence[Row]) -> None:
-        select = f"SELECT owner FROM {self._to.progress} WHERE sink = ?"
+        select = f"SELECT owner FROM {self._progress} WHERE sink = ?"
         if self._connection.execute(select, (self._to.table,)).fetchall() != [(self._owner,)]:
             raise RunError(f"{self._to.shown}: another run writes into the table now; one at a time can")
         if not self._to.changelog:
             own = [_OWN.index(name) for name in self._columns if name in _OWN]
-            self._database.insert(
-                self._connection, self._columns, [(*(row[at] for at in own), *row[3:]) for row in rows]
-            )
+            added = [(*(row[at] for at in own), *row[3:]) for row in rows]
+            self._database.insert(self._connection, self._to.qualified, self._columns, added)
         elif self._key:
-            places = [self._variables.index(name) for name in self._key]
-            changes = last_by_key(rows, places)
-            self._database.replace(self._connection, self._variables, self._key, list(changes.items()))
+            self._apply_by_key(rows)
         else:
             self._apply_counts(rows)
         self._connection.execute(
-            f"UPDATE {self._to.progress} SET number = ? WHERE sink = ?", (self._number, self._to.table)
+            f"UPDATE {self._progress} SET number = ? WHERE sink = ?", (self._number, self._to.table)
         )
 
+    def _apply_by_key(self, rows: Sequence[Row]) -> None:
+        changes = self._groups.changes(rows)
+        self._load([*self._variables, *MARKS], self._groups.marks, changes)
+        self._groups.settle(changes)
+        self._database.remove(self._connection, self._key)
+        chosen = listed(self._variables)
+        kept = f"SELECT {chosen} FROM {CHANGES} WHERE _keep = 1 ORDER BY _number"
+        self._run(f"INSERT INTO {self._to.qualified} ({chosen}) {kept}")
+
     def _apply_counts(self, rows: Sequence[Row]) -> None:
-        net = net_counts(rows)
-        held = self._database.counts(self._connection, self._variables, list(net))
-        changes: list[tuple[Row, Row | None]] = [
-            (values, (*values, have + count) if have + count > 0 else None)
-            for (values, count), have in zip(net.items(), held, strict=True)
-        ]
-        self._database.replace(self._connection, [*self._variables, COUNT], self._variables, changes)
+        """Take the rows that change out of the table, and put them back with their new counts."""
+        changes = [(*values, count) for values, count in net_counts(rows).items()]
+        self._load([*self._variables, COUNT], f"CAST(0 AS bigint) AS {COUNT}", changes)
+        same = " AND ".join(f"t.{quoted(name)} {self._database.equal} c.{quoted(name)}" for name in self._variables)
+        chosen, table = listed(self._variables), self._to.qualified
+        self._run(
+            f"INSERT INTO {CHANGES} SELECT {listed(self._variables, 't')}, t.{COUNT} "
+            f"FROM (SELECT DISTINCT {chosen} FROM {CHANGES}) AS c CROSS JOIN {table} AS t WHERE {same}"
+        )
+        self._database.remove(self._connection, self._variables)
+        self._run(
+            f"INSERT INTO {table} ({chosen}, {COUNT}) SELECT {chosen}, sum({COUNT}) FROM {CHANGES} GROUP BY {chosen} "
+            f"HAVING sum({COUNT}) > 0"
+        )
+
+    def _load(self, columns: Sequence[str], marks: str, rows: Sequence[Row]) -> None:
+        """Make the temporary table of changes, whose columns have the types of the table's own."""
+        self._run(f"DROP TABLE IF EXISTS temp.{CHANGES}")
+        self._run(
+            f"CREATE TEMP TABLE {CHANGES} AS SELECT {listed(self._variables)}, {marks} FROM {self._to.qualified} LIMIT 0"
+        )
+        self._database.insert(self._connection, CHANGES, columns, rows)
 
 
 class _TakenBack(Exception):

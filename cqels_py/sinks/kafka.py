@@ -13,15 +13,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from cqels_py.batches.results import ResultBatch
 from cqels_py.connections.kafka import Cluster, kafka_for, said
 from cqels_py.connections.location import Location
 from cqels_py.connections.retry import Backoff
 from cqels_py.connections.schemes import needed
 from cqels_py.errors import RunError, UsageError
-from cqels_py.formats.values import columns_of_values
+from cqels_py.formats.values import columns_of_terms, value_of
 from cqels_py.sinks.json_bodies import JsonBodies
 from cqels_py.sinks.protocol import SinkOpening
+from cqels_py.sinks.templates import Names
 from cqels_py.suggestions import unknown
 
 NUMBER = "cqels-number"
@@ -78,6 +81,7 @@ class KafkaSink:
         self._to = to
         self._opening = opening
         self._bodies = JsonBodies(opening)
+        self._names = Names(to.cluster.shown, "key")
         unnamed = hashlib.blake2b(f"{to.cluster.topic} {opening.name}".encode(), digest_size=8).hexdigest()
         self._id = to.id or f"cqels-{unnamed}"
         self._progress = f"{to.cluster.topic}-progress"
@@ -130,8 +134,13 @@ class KafkaSink:
         if self._to.key is None:
             return [None] * len(batch)
         column = batch.columns[batch.variables.index(self._to.key)]
-        (values,) = columns_of_values([column], self._opening.dictionary)
-        return values
+        distinct, places = np.unique(column, return_inverse=True)
+        (terms,) = columns_of_terms([distinct], self._opening.dictionary)
+        keys = [None if term is None else value_of(term) for term in terms]
+        for key, term in zip(keys, terms, strict=True):
+            if key is not None:
+                self._names.note(key, (term,))
+        return [keys[place] for place in places.tolist()]
 
     # --- transactions -------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from cqels_py.connections.mqtt import Broker, disconnected, is_refused
 from cqels_py.errors import RunError, UsageError
 from cqels_py.sinks.json_bodies import JsonBodies
 from cqels_py.sinks.protocol import SinkOpening
-from cqels_py.sinks.templates import Template
+from cqels_py.sinks.templates import Names, Template
 from cqels_py.suggestions import unknown
 
 _SAFE = " !\"'()*,-.:;<=>?@[]^_`{|}~$&"
@@ -68,6 +68,7 @@ class MqttSink:
         self._to = to
         self._opening = opening
         self._bodies = JsonBodies(opening)
+        self._names = Names(to.broker.shown, "topic")
         # `_published` is written by the engine's thread alone, `_confirmed` by paho's alone.
         self._published = self._confirmed = 0
         self._failure: RunError | None = None
@@ -86,7 +87,8 @@ class MqttSink:
 
     def write(self, batch: ResultBatch) -> None:
         """Publish each result."""
-        for topic, body in zip(self._to.topic.of(batch, self._opening.dictionary), self._bodies.of(batch), strict=True):
+        topics = self._to.topic.of(batch, self._opening.dictionary, self._names)
+        for topic, body in zip(topics, self._bodies.of(batch), strict=True):
             self._publish(topic, body)
 
     def flush(self) -> None:

@@ -16,7 +16,7 @@ from cqels_py.connections.retry import Backoff
 from cqels_py.errors import RunError, UsageError
 from cqels_py.sinks.json_bodies import JsonBodies
 from cqels_py.sinks.protocol import SinkOpening
-from cqels_py.sinks.templates import Template
+from cqels_py.sinks.templates import Names, Template
 from cqels_py.suggestions import unknown
 
 NUMBER, ID = "Cqels-Number", "Nats-Msg-Id"
@@ -72,6 +72,7 @@ class NatsSink:
         self._to = to
         self._opening = opening
         self._bodies = JsonBodies(opening)
+        self._names = Names(to.servers.shown, "subject")
         self._run = opening.run or uuid.uuid4().hex[:12]
         self._number = opening.written or 0
         self._messages: list[Sent] = []
@@ -80,7 +81,7 @@ class NatsSink:
 
     def write(self, batch: ResultBatch) -> None:
         """Take the next results."""
-        subjects = self._to.subject.of(batch, self._opening.dictionary)
+        subjects = self._to.subject.of(batch, self._opening.dictionary, self._names)
         numbers = range(self._number + 1, self._number + 1 + len(batch))
         self._messages += zip(numbers, subjects, map(str.encode, self._bodies.of(batch)), strict=True)
         self._number += len(batch)

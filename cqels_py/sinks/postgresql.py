@@ -69,7 +69,7 @@ class PostgresSink(RowSink):
 
     def __init__(self, to: PostgresConnector, opening: SinkOpening) -> None:
         self._psycopg: Any = needed("psycopg", "psycopg", "postgres", "postgresql://")
-        super().__init__(opening)
+        super().__init__(opening, is_answer=to.changelog)
         self._to = to
         self._backoff = Backoff(to.patience)
         self._table: Table
@@ -104,7 +104,7 @@ class PostgresSink(RowSink):
     def _connect(self, *, first: bool) -> None:
         self.close()
         self._connection = self._psycopg.connect(autocommit=True, **self._to.settings)
-        self._table = Table(self._psycopg, self._connection, self._to, self._opening)
+        self._table = Table(self._psycopg, self._connection, self._to, self._opening, self._key)
         self._table.lock()
         with self._connection.transaction():
             self._held = self._table.prepare(first=first)
@@ -177,9 +177,9 @@ class PostgresSink(RowSink):
         return str(getattr(error, "sqlstate", None) or "").startswith(_LIMITS)
 
     def _refused(self, row: Row, error: Exception) -> None:
-        values = row[3:] if not self._to.changelog else row[: len(self._opening.variables)]
+        values = row[3:] if not self._to.changelog else row[: len(self._variables)]
         refused = RefusedResult(f"{self._to.shown} refuses a row: {in_one_line(error)}; the row is {values}").about(
-            self._number if self._to.changelog else row[0], dict(zip(self._opening.variables, values, strict=True))
+            self._number if self._to.changelog else row[0], dict(zip(self._variables, values, strict=True))
         )
         if self._opening.report is None:
             raise refused

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from cqels_py.errors import UsageError
+from cqels_py.sinks.groups_of_keys import MARKS, GroupsOfKeys
 from cqels_py.sinks.protocol import SinkOpening
-from cqels_py.sinks.table_changes import PROGRESS, Row, last_by_key, net_counts
+from cqels_py.sinks.table_changes import PROGRESS, Row, net_counts, side_name
 
-COUNT, KEEP, NULLS = "_count", "_keep", "_nulls"
-"""Columns beside those of the variables: how often a row is in the answer; of a change: does the row stay, has its key NULLs?"""
+COUNT = "_count"
+"""The column beside those of the variables that says how often a row is in the answer."""
 
 _ADDED = ("_number", "_time", "_sign")
 _CHANGES = "_cqels_changes"
@@ -40,17 +41,24 @@ class Held(Exception):
 class Table:
     """The statements for a table, on one connection."""
 
-    def __init__(self, psycopg: Any, connection: Any, to: TableNames, opening: SinkOpening) -> None:
+    def __init__(self, psycopg: Any, connection: Any, to: TableNames, opening: SinkOpening, key: Sequence[str]) -> None:
         self._connection = connection
         self._to = to
         self._opening = opening
         self._sql = psycopg.sql
         self._variables = list(opening.variables)
-        self._key = [] if opening.key is None else list(opening.key)
+        self._key = list(key)
         self._schema = to.schema or connection.execute("SELECT current_schema()").fetchone()[0] or "public"
         self._of = self._sql.Identifier(self._schema, to.table)
         self._progress = self._sql.Identifier(self._schema, PROGRESS)
         self._columns: list[str] = []
+        self._groups_table = self._sql.Identifier(self._schema, side_name(to.table, "groups"))
+        of, groups, changes = (
+            each.as_string(connection) for each in (self._of, self._groups_table, self._sql.Identifier(_CHANGES))
+        )
+        self._groups = GroupsOfKeys(
+            self._rows_of, to.shown, (of, groups, changes), self._variables, self._key, "IS NOT DISTINCT FROM"
+        )
 
     @property
     def _others(self) -> list[str]:
@@ -66,6 +74,11 @@ class Table:
             table=self._of, progress=self._progress, changes=self._sql.Identifier(_CHANGES), **names
         )
         return self._connection.execute(statement, values or None)
+
+    def _rows_of(self, statement: str) -> list[Any]:
+        """Execute a statement whose names are quoted; returns its rows."""
+        cursor = self._connection.execute(statement)
+        return list(cursor.fetchall()) if cursor.description else []
 
     def lock(self) -> None:
         """Held while another process writes into the table."""
@@ -100,6 +113,9 @@ class Table:
                 self._to.table,
                 self._opening.run,
             )
+        if self._key:
+            known = bool(self._columns_of(self._groups_table))
+            self._groups.prepare(fresh=held is None, known=known)
         if self._to.changelog:
             self._make_changes()
         return int(held or 0)
@@ -129,7 +145,7 @@ class Table:
         return f"CREATE TABLE {table} ({columns})"
 
     def _quoted(self, name: str) -> str:
-        return str(self._sql.Identifier(name).as_string(self._connection)).replace("{", "{{").replace("}", "}}")
+        return _in_format(str(self._sql.Identifier(name).as_string(self._connection)))
 
     def _fitting(self, columns: list[str]) -> list[str]:
         """The columns that are written. UsageError for a table without one of the variables."""
@@ -149,7 +165,7 @@ class Table:
                 f"{self._to.shown}: the table has rows of others, and mode=upsert would remove them: empty it, or name another"
             )
         self._run("DELETE FROM {table}")
-        index, gone = f"{self._to.table}_cqels_key", f"{self._to.table}_cqels_gone"
+        index, gone = side_name(self._to.table, "key"), side_name(self._to.table, "gone")
         for name in (index, gone):
             self._run("DROP INDEX IF EXISTS {index}", index=self._sql.Identifier(self._schema, name))
         columns = self._key or self._variables
@@ -162,7 +178,7 @@ class Table:
 
     def _make_changes(self) -> None:
         """The temporary table of changes has the types of the table itself."""
-        marks = f"true AS {KEEP}, true AS {NULLS}" if self._key else f"0::bigint AS {COUNT}"
+        marks = self._groups.marks if self._key else f"0::bigint AS {COUNT}"
         self._run("DROP TABLE IF EXISTS pg_temp.{changes}")
         self._run(
             f"CREATE TEMPORARY TABLE {{changes}} AS SELECT {{columns}}, {marks} FROM {{table}} WITH NO DATA",
@@ -172,19 +188,10 @@ class Table:
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def changes(self, rows: Sequence[Row]) -> list[Row]:
-        """The changes of the answer that results make in all: rows with the sum that their last column or two give."""
+        """The changes of the answer that results make in all: rows with their sum, or with the MARKS of their group."""
         if not self._key:
             return [(*values, count) for values, count in net_counts(rows).items()]
-        places = [self._variables.index(name) for name in self._key]
-        return [
-            (*row, True, None in key) if row is not None else (*self._only(key), False, None in key)
-            for key, row in last_by_key(rows, places).items()
-        ]
-
-    def _only(self, key: Row) -> Row:
-        """A row of which only the key is known."""
-        values = dict(zip(self._key, key, strict=True))
-        return tuple(values.get(name) for name in self._variables)
+        return self._groups.changes(rows)
 
     def apply(self, changes: Sequence[Row]) -> None:
         """Write them, in the transaction that is open."""
@@ -192,10 +199,14 @@ class Table:
             own = [_ADDED.index(name) for name in self._columns[: -len(self._variables) or None] if name in _ADDED]
             self._copy("{table}", self._columns, ((*(row[at] for at in own), *row[3:]) for row in changes))
             return
-        marks = [KEEP, NULLS] if self._key else [COUNT]
+        marks = MARKS if self._key else [COUNT]
         self._run("DELETE FROM {changes}")
         self._copy("{changes}", [*self._variables, *marks], changes)
-        (self._apply_by_key if self._key else self._apply_counts)()
+        if self._key:
+            self._groups.settle(changes)
+            self._apply_by_key()
+        else:
+            self._apply_counts()
 
     def _copy(self, table: str, columns: list[str], rows: Sequence[Row] | Iterator[Row]) -> None:
         statement = self._sql.SQL(f"COPY {table} ({{columns}}) FROM STDIN").format(
@@ -208,16 +219,11 @@ class Table:
                 copy.write_row(row)
 
     def _apply_by_key(self) -> None:
-        same = " AND ".join(f"t.{self._quoted(name)} = c.{self._quoted(name)}" for name in self._key)
-        same_or_null = same.replace(" = ", " IS NOT DISTINCT FROM ")
-        # An index finds equal values, and no NULLs.
-        for null, condition in (("NOT ", same), ("", same_or_null)):
-            self._run(
-                f"DELETE FROM {{table}} AS t USING {{changes}} AS c WHERE NOT c.{KEEP} AND {null}c.{NULLS} AND {condition}"
-            )
+        for way in self._groups.ways("t", "c"):
+            self._run(f"DELETE FROM {{table}} AS t USING {{changes}} AS c WHERE c._keep = 0 AND {_in_format(way)}")
         new = ", ".join(f"{self._quoted(name)} = excluded.{self._quoted(name)}" for name in self._others)
         self._run(
-            f"INSERT INTO {{table}} ({{columns}}) SELECT {{columns}} FROM {{changes}} WHERE {KEEP} "
+            f"INSERT INTO {{table}} ({{columns}}) SELECT {{columns}} FROM {{changes}} WHERE _keep = 1 "
             f"ON CONFLICT ({{key}}) DO {f'UPDATE SET {new}' if new else 'NOTHING'}",
             columns=self._variables,
             key=self._key,
@@ -231,3 +237,8 @@ class Table:
             columns=self._variables,
         )
         self._run(f"DELETE FROM {{table}} WHERE {COUNT} <= 0")
+
+
+def _in_format(text: str) -> str:
+    """A text as part of one that is formatted."""
+    return text.replace("{", "{{").replace("}", "}}")

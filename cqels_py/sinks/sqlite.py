@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cqels_py.connections.location import Location
-from cqels_py.sinks.file_database import COUNT, FileTable, FileTableConnector, listed, quoted
+from cqels_py.sinks.file_database import CHANGES, FileTable, FileTableConnector
+from cqels_py.sinks.groups_of_keys import listed, quoted
 from cqels_py.sinks.table_changes import Row
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -25,6 +26,7 @@ class SqliteDatabase:
     """Statements of SQLite, in which `IS` finds NULL, by an index."""
 
     errors: type[Exception] = sqlite3.Error
+    equal = "IS"
 
     def __init__(self, to: FileTable) -> None:
         self._to = to
@@ -34,37 +36,27 @@ class SqliteDatabase:
         # The file may be opened in one thread, and written in another.
         return sqlite3.connect(self._to.path, timeout=_AT_ONCE, isolation_level=None, check_same_thread=False)
 
-    def columns(self, connection: Any) -> list[str]:
-        rows = connection.execute("SELECT name FROM pragma_table_info(?)", (self._to.table,))
+    def columns(self, connection: Any, table: str) -> list[str]:
+        rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
         return [name for (name,) in rows]
 
-    def insert(self, connection: Any, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    def insert(self, connection: Any, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         marks = ", ".join("?" * len(columns))
-        connection.executemany(f"INSERT INTO {self._to.qualified} ({listed(columns)}) VALUES ({marks})", rows)
+        connection.executemany(f"INSERT INTO {table} ({listed(columns)}) VALUES ({marks})", rows)
 
-    def replace(
-        self, connection: Any, columns: Sequence[str], key: Sequence[str], change: Sequence[tuple[Row, Row | None]]
-    ) -> None:
-        connection.executemany(f"DELETE FROM {self._to.qualified} WHERE {_same(key)}", [values for values, _ in change])
-        self.insert(connection, columns, [row for _, row in change if row is not None])
+    def remove(self, connection: Any, columns: Sequence[str]) -> None:
+        # One by one, as only so the index finds NULLs, too.
+        same = " AND ".join(f"{quoted(name)} IS ?" for name in columns) or "1"
+        rows = connection.execute(f"SELECT {listed(columns) or 'NULL'} FROM {CHANGES}").fetchall()
+        connection.executemany(f"DELETE FROM {self._to.qualified} WHERE {same}", rows if columns else [()])
 
-    def counts(self, connection: Any, columns: Sequence[str], rows: Sequence[Row]) -> list[int]:
-        select = f"SELECT {COUNT} FROM {self._to.qualified} WHERE {_same(columns)}"
-        found = [connection.execute(select, row).fetchone() for row in rows]
-        return [0 if each is None else int(each[0]) for each in found]
-
-    def index(self, connection: Any, columns: Sequence[str]) -> None:
-        name = quoted(f"{self._to.table}_cqels_key")
-        connection.execute(f"DROP INDEX IF EXISTS {name}")
+    def index(self, connection: Any, name: str, table: str, columns: Sequence[str]) -> None:
+        connection.execute(f"DROP INDEX IF EXISTS {quoted(name)}")
         if columns:
-            connection.execute(f"CREATE INDEX {name} ON {self._to.qualified} ({listed(columns)})")
+            connection.execute(f"CREATE INDEX {quoted(name)} ON {table} ({listed(columns)})")
 
     def is_away(self, error: Exception) -> bool:
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY
 
     def refuses(self, error: Exception) -> bool:
         return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)
-
-
-def _same(columns: Sequence[str]) -> str:
-    return " AND ".join(f"{quoted(name)} IS ?" for name in columns) or "1"

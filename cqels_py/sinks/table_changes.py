@@ -5,19 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
 from cqels_py.batches.results import ResultBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
-from cqels_py.formats.values import columns_of_values
+from cqels_py.formats.values import columns_of_terms, columns_of_values
 from cqels_py.functions.dates import instant_text
 from cqels_py.sinks.protocol import SinkOpening
 
 Row: TypeAlias = tuple[Any, ...]
-"""A result: its number, time and sign, then its values."""
+"""A result: its number, time and sign, then its values; behind them its group, where rows are found by a key."""
 PROGRESS: Final = "_cqels_progress"
 """The table with the number of the last result that each table has."""
+_LONGEST, _CUT = 48, 30
+"""Bytes of the name of a table to which more can be added: PostgreSQL takes 63 in all."""
 MOST_ROWS: Final = 100_000
 """The number of rows after which a transaction is made although more results of the same step follow."""
 
@@ -33,11 +36,14 @@ def check_results(opening: SinkOpening, shown: str) -> None:
 class RowSink(ABC):
     """Base of sinks that collect rows, and write them in a transaction when the step is complete.
 
-    `_number`: that of the last result; `_held`: the table has results up to this number.
+    `_number`: that of the last result; `_held`: the table has results up to this number. `_key`: the variables by which rows are
+    found in a table that equals the answer; none where no key tells rows apart.
     """
 
-    def __init__(self, opening: SinkOpening) -> None:
+    def __init__(self, opening: SinkOpening, *, is_answer: bool) -> None:
         self._opening = opening
+        self._variables = list(opening.variables)
+        self._key = list(opening.key or ()) if is_answer else []
         self._rows: list[Row] = []
         self._number = opening.written or 0
         self._held = 0
@@ -45,7 +51,7 @@ class RowSink(ABC):
 
     def write(self, batch: ResultBatch) -> None:
         """Results that the table has already, of a run that continues, are left out."""
-        self._rows += rows_behind(self._held, batch, self._number, self._opening.dictionary)
+        self._rows += rows_behind(self._held, batch, self._number, self._opening.dictionary, self._key)
         self._number += len(batch)
         if len(self._rows) > MOST_ROWS:
             # A batch has all results of its ticks.
@@ -66,13 +72,22 @@ class RowSink(ABC):
             self._connection.close()
 
 
-def rows_behind(held: int, batch: ResultBatch, number: int, dictionary: Dictionary) -> list[Row]:
-    """The rows of results after `number`, without those that a table has already, as it holds results up to the number `held`."""
+def rows_behind(
+    held: int, batch: ResultBatch, number: int, dictionary: Dictionary, key: Sequence[str] = ()
+) -> list[Row]:
+    """The rows of results after `number`, without those that a table has already, as it holds results up to the number `held`.
+
+    `key`: variables; with some, each row has the terms of the key as its group.
+    """
     have = max(0, min(len(batch), held - number))
     times: dict[int, str] = {}
     shown = [times.get(time) or times.setdefault(time, instant_text(time)) for time in batch.time.tolist()]
     numbers = range(number + 1, number + 1 + len(batch))
-    columns = columns_of_values(batch.columns, dictionary)
+    columns: list[Any] = columns_of_values(batch.columns, dictionary)
+    if key:
+        # Two terms that differ may have one value. In this syntax there are no line breaks.
+        terms = columns_of_terms([batch.columns[batch.variables.index(name)] for name in key], dictionary)
+        columns.append(["\n".join(term or "" for term in group) for group in zip(*terms, strict=True)])
     return list(zip(numbers, shown, batch.sign.tolist(), *columns, strict=True))[have:]
 
 
@@ -84,16 +99,11 @@ def net_counts(rows: Sequence[Row]) -> Counter[Row]:
     return Counter({values: count for values, count in net.items() if count})
 
 
-def last_by_key(rows: Sequence[Row], places: Sequence[int]) -> dict[Row, Row | None]:
-    """The row that each key has after results, by the values at the key's places; None: it has none any more."""
-    found: dict[Row, Row | None] = {}
-    for values, count in net_counts(rows).items():
-        key = tuple(values[place] for place in places)
-        if count > 0:
-            found[key] = values
-        else:
-            found.setdefault(key, None)
-    return found
+def side_name(table: str, of: str) -> str:
+    """The name of an index or a table that belongs to a table. A database may cut off names that are too long."""
+    if len(table.encode()) > _LONGEST:
+        table = f"{table.encode()[:_CUT].decode(errors='ignore')}_{blake2b(table.encode(), digest_size=6).hexdigest()}"
+    return f"{table}_cqels_{of}"
 
 
 def in_one_line(error: Exception) -> str:

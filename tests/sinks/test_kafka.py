@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,15 +47,21 @@ def batch(dictionary: Dictionary, rows: list[tuple[str | None, str]]) -> ResultB
     return ResultBatch(("room", "v"), np.arange(len(rows)), np.ones(len(rows), np.int8), columns)
 
 
-def test_keys(cluster: KafkaCluster) -> None:
+def test_keys(cluster: KafkaCluster, caplog: pytest.LogCaptureFixture) -> None:
+    """Records without a key and with an empty one differ; one key of several terms is reported, as compaction would keep one."""
     cluster.put("keys", partition=0)
     dictionary = Dictionary()
     sink = opened(f"{cluster.url}/keys?key=room", dictionary)
-    sink.write(batch(dictionary, [('"k"', '"1"'), (None, '"2"'), ("<http://e/x>", '"3"')]))
+    with caplog.at_level(logging.WARNING, "cqels_py"):
+        sink.write(
+            batch(dictionary, [('"k"', '"1"'), (None, '"2"'), ("<http://e/x>", '"3"'), ('""', '"4"'), ("<k>", '"5"')])
+        )
     sink.commit()
     sink.close()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "have the same key, k;" in said and "<k>" in said and '"k"' in said
     found = {json.loads(record.value())["bindings"]["v"]["value"]: record.key() for record in cluster.records("keys")}
-    assert found == {"1": b"k", "2": None, "3": b"http://e/x"}
+    assert found == {"1": b"k", "2": None, "3": b"http://e/x", "4": b"", "5": b"k"}
 
 
 def test_a_new_run_begins_anew(cluster: KafkaCluster) -> None:
