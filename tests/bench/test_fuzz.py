@@ -9,12 +9,14 @@ import pyoxigraph as ox
 import pytest
 
 from bench.suites.fuzz import __main__ as fuzz
-from bench.suites.fuzz import compare
+from bench.suites.fuzz import compare, json_numbers
 from bench.suites.fuzz.compare import judge
 from bench.suites.fuzz.drawing import DATA_SETS, FEATURES, draw
 from bench.suites.fuzz.engines import Delivered, run
+from bench.suites.fuzz.json_numbers import differences
 from bench.suites.fuzz.summary import described
 from bench.suites.fuzz.texts import continuous
+from cqels_py.formats import json_ld
 
 SLICE = 60
 
@@ -79,3 +81,12 @@ def test_the_listed_deviations_of_pyoxigraph_exist() -> None:
     assert rows("FILTER(REGEX('_', '^\\\\w$'))") == 1, "XSD F.1.1: none"
     assert rows("FILTER(2 / 3 = 0.666666666666666666)") == 1, "F&O 4.2.4: rounded"
     assert rows("FILTER(STR(1.50) = '1.5')") == 1, "RDF Concepts 3.3: '1.50'"
+
+
+def test_numbers_of_json_ld_are_their_terms_at_every_entrance(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert differences(range(40)) == []
+    assert {json_numbers.draw(seed).type for seed in range(200)} == set(json_numbers.TYPES)
+    monkeypatch.setattr(json_ld, "double_text", lambda value: "0")
+    json_ld._number_of.cache_clear()
+    assert differences(range(40))
+    json_ld._number_of.cache_clear()

@@ -14,7 +14,7 @@ from cqels_py import Engine
 from cqels_py.formats.omissions import EMPTY, MOST_SHOWN, NO_IRI, Omissions
 from cqels_py.mappings.context import MessageContext
 from cqels_py.terms.values import text_of
-from tests.formats.json_entrances import STREAM, TIME, Entrances
+from tests.support.json_entrances import STREAM, TIME, Entrances
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 EX = "http://ex.org/"

@@ -6,7 +6,8 @@ from the repository's root. Each case is a query of any dialect with some of the
 static data. At each tick a plain function computes the content of the windows, and pyoxigraph answers the rest of the
 query over that. The engine's results at batches of 1, 3 and all elements must follow from these answers. A failing case
 is shrunk and printed, with both answers: `--seed N --cases 1` (and the same features) runs it again. Cases that the
-engine refuses, or that `deviations` excludes, are counted by reason. The exit status is 1 if there was a difference.
+engine refuses, or that `deviations` excludes, are counted by reason. As many numbers of JSON-LD go through every entrance, and
+have to be the terms that exact arithmetic makes of them. The exit status is 1 if there was a difference.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from bench.suites.fuzz.case import Case
 from bench.suites.fuzz.compare import Verdict, judge
 from bench.suites.fuzz.drawing import FEATURES
+from bench.suites.fuzz.json_numbers import differences
 from bench.suites.fuzz.judging import judged
 from bench.suites.fuzz.shrinking import shrunk
 from bench.suites.fuzz.summary import Summary, described
@@ -50,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if summary.states["different"] >= given.stop_after:
             break
     print(summary.text())
-    return 1 if summary.states["different"] else 0
+    numbers = differences(range(given.seed, given.seed + given.cases))
+    print("\n".join([*numbers[: given.stop_after], f"{given.cases:,} numbers of JSON-LD: {len(numbers):,} different"]))
+    return 1 if summary.states["different"] or numbers else 0
 
 
 def _failure(case: Case, verdict: Verdict) -> str:

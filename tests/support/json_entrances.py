@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,12 @@ Triple = tuple[str, str, str]
 TIME = "http://www.w3.org/ns/prov#generatedAtTime"
 STREAM = "http://ex.org/readings"
 Context = Mapping[str, Any]
+_NUMBER = re.compile(r'"number (-?[0-9.eE+-]+)"')
+
+
+def number(text: str) -> str:
+    """A value of an object that is a number with this text in JSON."""
+    return f"number {text}"
 
 
 class Entrances:
@@ -112,7 +119,8 @@ class Entrances:
 
 
 def _text(context: Context | None, members: Mapping[str, Any]) -> str:
-    return json.dumps(members if context is None else {"@context": context, **members})
+    text = json.dumps(members if context is None else {"@context": context, **members})
+    return _NUMBER.sub(r"\1", text)
 
 
 def _of_batches(opening: Opening, batches: list[ElementBatch]) -> set[Triple]:
