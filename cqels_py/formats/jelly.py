@@ -20,7 +20,7 @@ from cqels_py.errors import DataError, MissingExtra
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ndjson import DocumentReader
 from cqels_py.formats.ntriples import ElementReader, Reading
-from cqels_py.formats.turtle import to_nquads
+from cqels_py.formats.turtle import graphs_last, to_nquads
 from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
 
 MOST_BYTES: Final = 64 << 20
@@ -121,14 +121,10 @@ def _stream(chunks: Iterator[bytes], source: str) -> _Stream | None:
     timestamped = kinds.logical_type == jelly.LOGICAL_STREAM_TYPE_TIMESTAMPED_NAMED_GRAPHS
     if timestamped:
         # The time may stand behind its graph.
-        quads = (sorted(frame, key=_in_named_graph) for frame in quads)
+        quads = map(graphs_last, quads)
     elif kinds.logical_type != jelly.LOGICAL_STREAM_TYPE_UNSPECIFIED and not kinds.flat:
         return _Stream(DOCUMENTS, False, quads)
     return _Stream(TRIPLES if of_triples else QUADS, timestamped, quads)
-
-
-def _in_named_graph(quad: Any) -> bool:
-    return bool(quad.graph_name != _DEFAULT)
 
 
 def _frames(frames: Iterator[Any], file: _Chunks, source: str) -> Iterator[list[Any]]:

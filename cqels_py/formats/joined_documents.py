@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.dictionary import Dictionary
@@ -55,12 +53,3 @@ class JoinedDocuments(ElementReader):
         if self._reading.form == kernel.BY_SUBJECT and are_blank(batch.subject[batch.first[:-1]]).any():
             return None
         return Joined(batch, ends)
-
-    def _end_document(self) -> None:
-        """Later triples belong to other elements, and times of graphs that did not come are not those of later graphs."""
-        tokenizer = self._tokenizer
-        tokenizer.state[kernel.KEY] = 0
-        if tokenizer.state[kernel.DECLARED]:
-            self._report_pending()
-            tokenizer.declared = np.zeros_like(tokenizer.declared)
-            tokenizer.state[kernel.DECLARED] = 0

@@ -2,7 +2,7 @@
 
 The element's time is the value of the time predicate, or of prov:generatedAtTime if none is given, in the object. An
 object with "@graph" and "@id" is a named graph: its own property gives the time, and its other properties are in the
-default graph. If a line has several named graphs, each keeps its triples.
+default graph. Where several named graphs of a line have times of their own, each is an element; otherwise each keeps its triples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ntriples import TIME_OF_LINE, ElementReader, Reading
 from cqels_py.formats.times import GENERATED_AT
 from cqels_py.formats.turtle import PARSER_ERRORS, BlankNames, json_error, to_nquads
-from cqels_py.kernels.text.tokenizer import BY_LINE
+from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_LINE
 
 NO_ARRIVALS: Final[Mapping[int, int]] = MappingProxyType({})
 _DEFAULT = pyoxigraph.DefaultGraph()
@@ -47,7 +47,7 @@ def json_elements(
 
 
 class DocumentReader:
-    """Makes an element of each document, or one of each named graph in it."""
+    """Makes an element of each document, or one of each named graph in it, as `_Document` says."""
 
     def __init__(self, dictionary: Dictionary, reading: Reading, malformed: Malformed) -> None:
         self._predicate = reading.time_predicate or GENERATED_AT
@@ -71,7 +71,7 @@ class DocumentReader:
     ) -> Iterator[tuple[bytes, int]]:
         """Each document as N-Quads, preceded by its time if the time stands beside its graphs, or is that of its arrival.
 
-        It is empty where there is no document for now.
+        The reader is told how it forms elements. It is empty where there is no document for now.
         """
         time = pyoxigraph.NamedNode(self._predicate[1:-1])
         names = BlankNames()
@@ -79,18 +79,63 @@ class DocumentReader:
             if quads is None:
                 yield b"", number
                 continue
-            ahead, inside = _split(quads, time)
-            if not inside:
+            document = _Document(quads, time)
+            if not document.inside:
                 self._omissions.empty()
                 continue
-            if len({quad.object for quad in ahead}) > 1:
+            if document.has_two_times:
                 error = DataError("the object has two different times", Place(number, None, self._source))
                 self._malformed(error.about(to_nquads(quads).decode()))
                 continue
-            times = [pyoxigraph.Quad(quad.subject, _TIME_OF_LINE, quad.object) for quad in ahead[:1]]
-            if not times and number in arrivals and all(quad.predicate != time for quad in inside):
-                times = [pyoxigraph.Quad(_TIME_OF_LINE, _TIME_OF_LINE, pyoxigraph.Literal(arrivals[number]))]
-            yield names.rename(to_nquads(times + inside)), number
+            self._reader.read_by(BY_GRAPH if document.is_divided else BY_LINE)
+            yield names.rename(to_nquads(document.statements(arrivals.get(number)))), number
+
+
+class _Document:
+    """The statements of a document, and the elements that they form.
+
+    Each of its named graphs is an element where two or more have times of their own: beside them, as subjects, or inside. Otherwise
+    the document is an element. `inside`: its statements without the times beside named graphs.
+    """
+
+    def __init__(self, quads: list[Any], time: Any) -> None:
+        self._time = time
+        self._graphs = list(dict.fromkeys(quad.graph_name for quad in quads if quad.graph_name != _DEFAULT))
+        names = set(self._graphs)
+        self._beside = [q for q in quads if q.graph_name == _DEFAULT and q.subject in names and q.predicate == time]
+        beside = set(self._beside)
+        self.inside = [quad for quad in quads if quad not in beside] if beside else quads
+        self._timed = {q.subject for q in self._beside} | {
+            q.graph_name for q in self.inside if q.predicate == time and q.graph_name != _DEFAULT
+        }
+
+    @property
+    def is_divided(self) -> bool:
+        return len(self._timed) > 1
+
+    @property
+    def has_two_times(self) -> bool:
+        """Are there two times beside the same graph?"""
+        return len({(q.subject, q.object) for q in self._beside}) > len({q.subject for q in self._beside})
+
+    def statements(self, arrival: int | None) -> list[Any]:
+        """The statements with their times, in the order in which they are read. `arrival`: the time of elements that have none."""
+        beside = self._beside
+        if self.is_divided:
+            if arrival is not None:
+                untimed = [graph for graph in self._graphs if graph not in self._timed]
+                beside = beside + [pyoxigraph.Quad(graph, self._time, _literal(arrival)) for graph in untimed]
+            # A graph stands in one place, behind all that is said of it.
+            place = {graph: number for number, graph in enumerate([_DEFAULT, *self._graphs])}
+            return beside + sorted(self.inside, key=lambda quad: place[quad.graph_name])
+        times = [pyoxigraph.Quad(quad.subject, _TIME_OF_LINE, quad.object) for quad in beside[:1]]
+        if not times and arrival is not None and all(quad.predicate != self._time for quad in self.inside):
+            times = [pyoxigraph.Quad(_TIME_OF_LINE, _TIME_OF_LINE, _literal(arrival))]
+        return times + self.inside
+
+
+def _literal(number: int) -> Any:
+    return pyoxigraph.Literal(number)
 
 
 def json_statements(
@@ -150,10 +195,3 @@ def within_context(context: bytes, line: bytes, source: str, number: int) -> byt
         )
     members = line.lstrip()[1:]
     return b'{"@context": %b%b%b' % (context, b", " if found else b"", members)
-
-
-def _split(quads: list[Any], time: Any) -> tuple[list[Any], list[Any]]:
-    """The times beside named graphs, and the element's triples."""
-    graphs = {quad.graph_name for quad in quads} - {_DEFAULT}
-    ahead = [q for q in quads if q.graph_name == _DEFAULT and q.subject in graphs and q.predicate == time]
-    return ahead, [quad for quad in quads if quad not in ahead]

@@ -258,12 +258,18 @@ class ElementReader:
 
     def _set_predicates(self) -> None:
         asked = self._reading.time_predicate
-        state = self._tokenizer.state
-        generated, inside, of_line = self._dictionary.encode([GENERATED_AT, asked, TIME_OF_LINE]).tolist()
-        self._dictionary.pin(np.array([generated, inside, of_line], np.int64))
-        ahead = of_line if self._reading.form == kernel.BY_LINE else inside or generated
-        state[[kernel.TIME_INSIDE, kernel.TIME_AHEAD, kernel.KNOWN_AHEAD]] = inside, ahead, generated
+        generated, inside, self._of_line = self._dictionary.encode([GENERATED_AT, asked, TIME_OF_LINE]).tolist()
+        self._dictionary.pin(np.array([generated, inside, self._of_line], np.int64))
+        self._tokenizer.state[[kernel.TIME_INSIDE, kernel.KNOWN_AHEAD]] = inside, generated
         self._tokenizer.ahead = asked or GENERATED_AT
+        self.read_by(self._reading.form)
+
+    def read_by(self, form: int) -> None:
+        """How statements form elements from the next block on; documents, which are BY_LINE, may be BY_GRAPH too."""
+        state = self._tokenizer.state
+        by_time = state[kernel.TIME_INSIDE] or state[kernel.KNOWN_AHEAD]
+        state[kernel.FORM] = form
+        state[kernel.TIME_AHEAD] = self._of_line if form == kernel.BY_LINE else by_time
 
     def read(self, blocks: Iterable[tuple[bytes, int]], line_step: int = 1) -> Iterator[ElementBatch]:
         """The elements of blocks (text, number of the first line). `line_step` 0: the whole block is that line."""
@@ -277,8 +283,9 @@ class ElementReader:
                     for _ in self._tokenizer.feed(text, line):
                         yield from self._take(last=False, room=True)
                     if self._reading.form == kernel.BY_LINE:
-                        self._tokenizer.state[kernel.KEY] = 0
+                        self._end_document()
                     yield from self._take(last=False)
+                    self._scope += self._reading.form == kernel.BY_LINE
             except DataError:
                 yield from self._take_before_error()
                 raise
@@ -314,6 +321,15 @@ class ElementReader:
         if self._reading.on_split is not None:
             self._reading.on_split(DataError(f"{self._reading.source}: {SPLIT}").about(text))
 
+    def _end_document(self) -> None:
+        """Later triples belong to other elements, and times of graphs that did not come are not those of later graphs."""
+        tokenizer = self._tokenizer
+        tokenizer.state[kernel.KEY] = 0
+        if tokenizer.state[kernel.DECLARED]:
+            self._report_pending()
+            tokenizer.declared = np.zeros_like(tokenizer.declared)
+            tokenizer.state[kernel.DECLARED] = 0
+
     def _report_pending(self) -> None:
         """Report statements about graphs that did not follow; they are left out."""
         tokenizer = self._tokenizer
@@ -322,7 +338,11 @@ class ElementReader:
             name = self._dictionary.decode(tokenizer.pending[:1, place])[0]
             others = f", and {graphs - 1} other graphs" if graphs > 1 else ""
             message = f"triples of the default graph about {name}{others} belong to no element, as no triple of that graph follows"
-            self._malformed(DataError(f"{self._reading.source}: {message}"))
+            if self._reading.form == kernel.BY_LINE:
+                place = Place(int(tokenizer.state[kernel.LINE]), None, self._reading.source)
+                self._malformed(DataError(message, place))
+            else:
+                self._malformed(DataError(f"{self._reading.source}: {message}"))
 
     def _held(self) -> Iterable[Ids]:
         """Ids that the dictionary must keep although they were not passed on yet."""
@@ -389,7 +409,10 @@ class ElementReader:
         """The elements that have a time; the others are malformed. `subjects`: their names in messages."""
         self._delivered = rows
         first = np.append(elements[kernel.FIRST_ROW], rows.shape[1])
-        if self._reading.per_element:
+        if self._reading.form == kernel.BY_LINE:
+            # The elements of a document have its blank nodes.
+            rescope(rows, np.array((0, rows.shape[1])), self._scope)
+        elif self._reading.per_element:
             rescope(rows, first, self._scope)
             self._scope += len(subjects)
         time = times_of_ids(elements[kernel.TIME_ID], self._dictionary)

@@ -20,6 +20,7 @@ from cqels_py.formats.encodings import without_mark, xml_in_utf8
 from cqels_py.formats.json_ld import JsonLd, Judge
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.rdf_versions import first_beyond, is_beyond
+from cqels_py.formats.times import GENERATED_AT
 from cqels_py.formats.turtle_text import FORMS, TurtleText, library_message
 from cqels_py.formats.turtle_text import PARSER_ERRORS as PARSER_ERRORS
 from cqels_py.formats.xml import LANGUAGES_WITHIN, NotWellFormed, checked, takes_language_away
@@ -32,6 +33,9 @@ RDF_FORMATS = {
 }
 
 _BATCH = 8192
+_IN_A_GRAPH = re.compile(rb'^\S+ \S+ (?:[<_]\S+|"(?:[^"\\]|\\.)*+"\S*) [<_]', re.MULTILINE)
+_GENERATED_AT = GENERATED_AT[1:-1]
+_DEFAULT = pyoxigraph.DefaultGraph()
 _NODES_REMEMBERED = 1 << 20
 _NO_LANGUAGE_TAG = "error while parsing language tag ''"
 _BEGINNING = 1 << 16
@@ -72,7 +76,7 @@ def nquads_blocks(
     else:
         parser = json_ld.parser(cast(IO[bytes], stream))
     for parsed in _batches(parser, stream, form, source, malformed, names):
-        quads = parsed if judge is None else judge.statements(parsed)
+        quads = parsed if judge is None else graphs_last(judge.statements(parsed))
         yield names.rename(to_nquads(quads))
     if isinstance(stream.error, NotWellFormed):
         malformed(stream.error)
@@ -150,6 +154,22 @@ def _turtle_blocks(
         _tell(wrong, malformed)
     if text.error is not None:
         raise text.error
+
+
+def has_graphs(nquads: bytes) -> bool:
+    """Is there a statement of a named graph?"""
+    return _IN_A_GRAPH.search(nquads) is not None
+
+
+def graphs_last(quads: list[Any]) -> list[Any]:
+    """The statements in the order in which they can be read: times of graphs, others of the default graph, those of named graphs."""
+    return sorted(quads, key=_turn)
+
+
+def _turn(quad: Any) -> int:
+    if quad.graph_name != _DEFAULT:
+        return 2
+    return int(quad.predicate.value != _GENERATED_AT)
 
 
 def _tell(wrong: DataError | None, malformed: Malformed) -> None:

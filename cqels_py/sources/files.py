@@ -1,16 +1,17 @@
 """Streams from files and standard input, by format.
 
-One element is one event graph. `.nq`, `.trig`: the graph's name names it, and the triple `<graph> prov:generatedAtTime "…"` of
-the default graph, ahead of it, gives its time; other triples of the default graph about it belong to the element. `.nt`, `.ttl`,
-`.rdf`, `.jsonld`: consecutive triples of one subject, and of the blank nodes nested in it, with the time in one of them. Tables:
-see tabular.py. `.ndjson`: see ndjson.py. With a time predicate, the time is always that property of the element. Elements come
-in the order of the source; the engine deals with elements that are out of order.
+One element is one event graph. `.nq`, `.trig`, `.jsonld` with named graphs: the graph's name names it, and the triple
+`<graph> prov:generatedAtTime "…"` of the default graph, ahead of it, gives its time; other triples of the default graph about it
+belong to the element. `.nt`, `.ttl`, `.rdf`, other `.jsonld`: consecutive triples of one subject, and of the blank nodes nested in
+it, with the time in one of them. Tables: see tabular.py. `.ndjson`: see ndjson.py. With a time predicate, the time is always that
+property of the element. Elements come in the order of the source; the engine deals with elements that are out of order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from cqels_py.batches.elements import ElementBatch
@@ -25,13 +26,13 @@ from cqels_py.formats.lines import Malformed, line_blocks
 from cqels_py.formats.marks import Marks
 from cqels_py.formats.ndjson import json_elements
 from cqels_py.formats.ntriples import ElementReader, Reading
-from cqels_py.formats.turtle import nquads_blocks
+from cqels_py.formats.turtle import has_graphs, nquads_blocks
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
 from cqels_py.sources.protocol import Opening
 from cqels_py.sources.stdin import STANDARD_INPUT, standard_input_chunks
 
-_BY_SUBJECT = ("nt", "ttl", "rdf", "jsonld")
+_BY_SUBJECT = ("nt", "ttl", "rdf")
 _MAY_PAUSE = ("nq", "nt", "ndjson", "csv", "tsv")
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
@@ -134,7 +135,10 @@ def _elements(
 ) -> Iterator[ElementBatch]:
     numbered = form in ("nt", "nq", "csv", "tsv", "ndjson")
     by = BY_SUBJECT if by_subject or form in _BY_SUBJECT else BY_GRAPH
-    reading = replace(reading, form=by, numbered=numbered, graphs=reading.graphs and by == BY_GRAPH)
+    reading = replace(reading, numbered=numbered)
+    if form == "jsonld":
+        return _of_json_document(chunks, dictionary, reading, malformed, json_ld)
+    reading = _grouped(reading, by)
     if not numbered:
         texts = nquads_blocks(chunks, form, reading.source, malformed, json_ld)
         return ElementReader(dictionary, reading, malformed).read(((text, 0) for text in texts), line_step=0)
@@ -146,6 +150,21 @@ def _elements(
     if form == "ndjson":
         return json_elements(blocks, dictionary, reading, malformed, json_ld)
     return ElementReader(dictionary, reading, malformed).read(blocks)
+
+
+def _grouped(reading: Reading, by: int) -> Reading:
+    return replace(reading, form=by, graphs=reading.graphs and by == BY_GRAPH)
+
+
+def _of_json_document(
+    chunks: Iterator[bytes], dictionary: Dictionary, reading: Reading, malformed: Malformed, json_ld: JsonLd
+) -> Iterator[ElementBatch]:
+    """The elements of a document of JSON-LD: of its named graphs, if it has some, otherwise of its subjects."""
+    texts = nquads_blocks(chunks, "jsonld", reading.source, malformed, json_ld)
+    first = next(texts, b"")
+    how = _grouped(reading, BY_GRAPH if has_graphs(first) else BY_SUBJECT)
+    blocks = ((text, 0) for text in chain([first], texts) if text)
+    yield from ElementReader(dictionary, how, malformed).read(blocks, line_step=0)
 
 
 def _naming_the_form(malformed: Malformed) -> Malformed:
