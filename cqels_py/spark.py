@@ -282,12 +282,13 @@ def parse(
     """Messages in a column of a data frame as `triples` for `continuous`, and the `rejects`: `triples, rejects = parse(frame)`.
 
     The columns are those of Spark's Kafka source, for example, but may have other names. Each message is an element, or one for
-    each of its named graphs where several have times of their own. `format`: "nq", "nt", "trig", "ttl", "jsonld", or "auto": JSON-LD if it begins with a brace or a
-    bracket, else N-Quads. `map`: how a JSON object becomes an element (a file or `Mapping.of(text)`), as with `engine.run`; a
-    variable ?topic is the text in the column `topic`. An element's time is the value of its `time_predicate` (prov:generatedAtTime
-    if there is none), or the map's ?time, and otherwise that of the column `arrival`, such as "timestamp". `partition`: the column
-    with the partition of a message; the triples then have a column "partition", for that option of `continuous`. `rejects` has the
-    columns of the frame for messages that are malformed, and the `error`; with `on_error="stop"` they stop the query.
+    each of its named graphs where several have times of their own. `format`: "nq", "nt", "trig", "ttl", "jsonld", or "auto":
+    JSON-LD if it begins with a brace or a bracket, else N-Quads. `map`: how a JSON object becomes an element (a file or
+    `Mapping.of(text)`), as with `engine.run`; a variable ?topic is the text in the column `topic`. An element's time is the
+    value of its `time_predicate` (prov:generatedAtTime if there is none), or the map's ?time, and otherwise that of the column
+    `arrival`, such as "timestamp". `partition`: the column with the partition of a message; the triples then have a column
+    "partition", for that option of `continuous`. `rejects` has the columns of the frame for messages that are malformed, and the
+    `error`; with `on_error="stop"` they stop the query.
     """
     from cqels_py.runners.spark.messages import MessageParsing, parsed
 
