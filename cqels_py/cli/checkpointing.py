@@ -166,6 +166,8 @@ def _identity(job: Job) -> Iterator[tuple[str, str]]:
         yield "--rejects", str(job.rejects.resolve())
     if job.on_error == "skip":
         yield "--on-error", job.on_error
+    if job.duplicates != "keep":
+        yield "--duplicates", job.duplicates
     if job.clock == "wall":
         yield "--clock", f"wall, {job.clock_delay} microseconds behind"
     for option in (

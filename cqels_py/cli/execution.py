@@ -425,6 +425,7 @@ def _register(
     engine = Engine(
         lateness=job.lateness,
         lateness_of=job.lateness_of,
+        duplicates=job.duplicates,
         on_error=job.on_error,
         report=reports(),
         batch=job.batch,

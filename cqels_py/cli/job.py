@@ -40,6 +40,7 @@ class Job:
     time_predicate: str | None = None
     lateness: int = 0
     lateness_of: Mapping[str, int] = field(default_factory=dict)
+    duplicates: str = "keep"
     limit: int | None = None
     stats: bool = False
     batch: int | None = None
@@ -80,6 +81,7 @@ ONLY_LOCAL = {
     "metrics": "--metrics is for the local runner; Spark has metrics of its own (spark.metrics.conf)",
     "until": "--until is for the local runner; on Spark time moves with the elements only",
     "ahead": "--ahead is for the local runner; on Spark filter the rows of wrong clocks before the query",
+    "duplicates": "--duplicates is for the local runner; on Spark drop the rows that come again before the query",
     "max_state": "--max-state is for the local runner; on Spark limit the memory of the executors",
     "clock": "--clock wall is for the local runner; on Spark time moves with the elements only",
     "maps": "--map is for the local runner; for Spark write the elements first, with cqels map",

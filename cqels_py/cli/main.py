@@ -180,6 +180,12 @@ maps = click.option(
     help="Allowed lateness, of all streams or of one; elements that are later are dropped.",
 )
 @click.option(
+    "--duplicates",
+    type=click.Choice(("keep", "drop")),
+    default="keep",
+    help="drop: of elements with one graph, time and triples the first is taken in. Default: keep, each counts.",
+)
+@click.option(
     "--ahead",
     metavar="DURATION",
     help="Drop elements that are so much later than the one before them in their stream: wrong clocks. Default: none are.",

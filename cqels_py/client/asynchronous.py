@@ -54,9 +54,10 @@ class AsyncClient:
         clock: str | None = None,
         context: Any = None,
         map: str | None = None,
+        duplicates: str | None = None,
     ) -> dict[str, Any]:
         """Declare a stream; returns its figures. The members are those of docs/service.md."""
-        members = {"lateness": lateness, "clock": clock, "context": context, "map": map}
+        members = {"lateness": lateness, "clock": clock, "context": context, "map": map, "duplicates": duplicates}
         return await self._ask(requests.put_stream(name, iri, members))
 
     async def rejects(self, name: str) -> list[dict[str, Any]]:

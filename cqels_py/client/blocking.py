@@ -54,9 +54,10 @@ class Client:
         clock: str | None = None,
         context: Any = None,
         map: str | None = None,
+        duplicates: str | None = None,
     ) -> dict[str, Any]:
         """Declare a stream; returns its figures. The members are those of docs/service.md."""
-        members = {"lateness": lateness, "clock": clock, "context": context, "map": map}
+        members = {"lateness": lateness, "clock": clock, "context": context, "map": map, "duplicates": duplicates}
         return self._ask(requests.put_stream(name, iri, members))
 
     def rejects(self, name: str) -> list[dict[str, Any]]:

@@ -225,7 +225,7 @@ class Backfill:
                 interval=INTERVAL,
                 number=self._beside.streams[at],
             )
-            return replace(known, graphs=iri in plan.graph_streams)
+            return replace(known, graphs=iri in plan.graph_streams or engine._options.drops_duplicates(iri))
 
         merged = TimeMerge(all_opened(sources, opening, self._opened), engine._options.ahead)
         self._opened.enter_context(engine.dictionary.holding(merged.live_ids))

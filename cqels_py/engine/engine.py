@@ -32,7 +32,7 @@ from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.feeding import Feed, behind_feeds
 from cqels_py.engine.last_elements import LastElements
 from cqels_py.engine.notebooks import html_table
-from cqels_py.engine.options import CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, WALL, options_of
+from cqels_py.engine.options import CLOCK_DELAY, EVENTS, FLUSH_AFTER, IDLE, KEEP, WALL, options_of
 from cqels_py.engine.pausing import can_pause
 from cqels_py.engine.pushed_tables import push_batch
 from cqels_py.engine.query import Query
@@ -100,7 +100,9 @@ class Engine:
     {IRI: "events"} names streams, such as recorded ones, whose elements alone move the time of the queries that read them. A source
     of `run` that has more elements to read holds the clock up. With "events" only elements and `advance` move time. `max_state`:
     bytes that a query may keep; one that keeps more is stopped with a RunError, and the others go on. `idle`: microseconds without
-    input after which a run over several sources does not wait for standard input or a pipe. `batch`: how many elements are
+    input after which a run over several sources does not wait for standard input or a pipe. `duplicates` "drop": of the elements of
+    a stream with one graph, time and triples the first is taken in, and others are dropped and counted; blank nodes belong to their
+    element then. `batch`: how many elements are
     processed together (results are the same); without it each pushed one at once, and as many of a source as are read together.
     `on_error` "skip": malformed input is counted, reported and skipped; "stop": it is raised, and the rest unharmed. `report` gets
     a DataError for all that is left out, and a RunError for exceptions of subscribers with on_error="report"; without it, a logger
@@ -149,6 +151,7 @@ class Engine:
         clock: str = EVENTS,
         clock_delay: Duration = CLOCK_DELAY,
         idle: Duration = IDLE,
+        duplicates: str = KEEP,
         max_state: int | None = None,
         checkpoint: str | Path | Companion | None = None,
         durable: str = SYNC,
@@ -165,6 +168,7 @@ class Engine:
             clock_of=clock_of,
             clock_delay=clock_delay,
             idle=idle,
+            duplicates=duplicates,
             batch=batch,
             on_error=on_error,
             report=report,
@@ -193,7 +197,8 @@ class Engine:
         self._clocks = Clocks(options)
         self._guard = None if clock == WALL else AheadGuard(options.ahead)
         self._lateness_of: dict[int, int] = {}
-        self._declared: dict[str, tuple[int, str]] = {}
+        self._drops: set[int] = set()
+        self._declared: dict[str, tuple[int, str, str]] = {}
         self._once = OnceKeys()
         # Streams whose feeds have elements that were not read yet, those that feeds are reading, and the positions behind elements.
         self._behind: set[int] = set()
@@ -208,6 +213,7 @@ class Engine:
             clock=self._clocks.guard,
             by_events=self._clocks.by_events,
             max_state=max_state,
+            drops=self._drops,
         )
         self._counters = self._runner.counters
         self._registry = Registry(self.dictionary)
@@ -486,34 +492,42 @@ class Engine:
                     self._queries_changed()
 
     @in_turn
-    def declare(self, stream: str, *, lateness: Duration = 0, clock: str | None = None) -> None:
-        """Options of a stream, as of `lateness_of` and `clock_of`: before queries read it, or after the last one did.
+    def declare(
+        self, stream: str, *, lateness: Duration = 0, clock: str | None = None, duplicates: str | None = None
+    ) -> None:
+        """Options of a stream, as of `lateness_of`, `clock_of` and `duplicates`: before queries read it, or after the last one did.
 
         UsageError for a stream that queries read with other options.
         """
         self._steps.check_open()
         self._flush()
         stream, options = str(stream), self._options
-        asked = duration(lateness, "lateness"), options.clock if clock is None else clock
-        now = options.lateness_at(stream), options.clock_of.get(stream, options.clock)
+        asked = (
+            duration(lateness, "lateness"),
+            options.clock if clock is None else clock,
+            options.duplicates if duplicates is None else duplicates,
+        )
+        now = options.declared(stream)
         if asked == now:
             return
         if stream in self._registry.streams.numbers:
             raise UsageError(
-                f"queries read <{stream}> with lateness {now[0]} and clock {now[1]!r}: remove them first, or keep these options"
+                f"queries read <{stream}> with lateness {now[0]}, clock {now[1]!r} and duplicates {now[2]!r}: remove them first, or "
+                "keep these options"
             )
         options.check_declared(stream, *asked)
         # They are logged, or stay as they are.
         self._inputs.declared(stream, *asked)
         self._declare(stream, *asked)
 
-    def _declare(self, stream: str, lateness: int, clock: str) -> None:
-        self._options.declare(stream, lateness, clock)
-        self._declared[stream] = lateness, clock
+    def _declare(self, stream: str, lateness: int, clock: str, duplicates: str = KEEP) -> None:
+        self._options.declare(stream, lateness, clock, duplicates)
+        self._declared[stream] = lateness, clock, duplicates
         # It may have had a number, which a query to come keeps.
         known = self._registry.all_streams
         if stream in known:
             self._clocks.by_events.discard(known.index(stream))
+            self._drops.discard(known.index(stream))
 
     # --- elements -------------------------------------------------------------------------------------------------
 
@@ -603,7 +617,7 @@ class Engine:
             raise UsageError(
                 f"the time of <{stream}> is the property <{predicate}> of each element: push without time="
             )
-        if graph is not None and stream not in streams.graphs_asked:
+        if graph is not None and stream not in streams.graphs_asked and not self._options.drops_duplicates(stream):
             graph = None
         self._pushed.append(PushedElement(stream, number, at, predicate, texts, graph))
 

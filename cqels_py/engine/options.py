@@ -20,6 +20,8 @@ FLUSH_AFTER = 200_000
 
 
 EVENTS, WALL = "events", "wall"
+KEEP, DROP = "keep", "drop"
+"""What becomes of elements that come again."""
 CLOCK_DELAY = 200_000
 """Microseconds that elements take to arrive, where time follows the clock."""
 CLOCK_AHEAD = 3_600_000_000
@@ -50,6 +52,8 @@ class Options:
     lateness_of: MutableMapping[str, int] = field(default_factory=dict)
     rejects: str | os.PathLike[str] | None = None
     clock_of: MutableMapping[str, str] = field(default_factory=dict)
+    duplicates: str = KEEP
+    duplicates_of: MutableMapping[str, str] = field(default_factory=dict)
     reach: Reach | None = None
 
     def __post_init__(self) -> None:
@@ -70,6 +74,7 @@ class Options:
                     f"clock_of names streams that do not follow the clock of the engine: give clock={WALL!r}, and {EVENTS!r} for "
                     f"others than <{iri}>"
                 )
+        check_duplicates(self.duplicates)
         if whole(self.clock_delay, "clock_delay", "microseconds") < 0:
             raise UsageError(f"clock_delay is 0 or more microseconds, not {self.clock_delay}")
         if self.max_state is not None and whole(self.max_state, "max_state", "bytes") < 1:
@@ -91,18 +96,27 @@ class Options:
             check_callable(self.report, "report", "a DataError")
         check_blank_nodes(self.blank_nodes)
 
-    def declare(self, stream: str, lateness: int, clock: str) -> None:
+    def declare(self, stream: str, lateness: int, clock: str, duplicates: str) -> None:
         """From now on these are the options of a stream. UsageError for those that make no sense."""
-        self.check_declared(stream, lateness, clock)
-        self.lateness_of[stream], self.clock_of[stream] = lateness, clock
+        self.check_declared(stream, lateness, clock, duplicates)
+        self.lateness_of[stream], self.clock_of[stream], self.duplicates_of[stream] = lateness, clock, duplicates
 
-    def check_declared(self, stream: str, lateness: int, clock: str) -> None:
+    def check_declared(self, stream: str, lateness: int, clock: str, duplicates: str) -> None:
         """UsageError for options of a stream that make no sense."""
+        check_duplicates(duplicates)
         _check_lateness(lateness, f"the lateness of <{stream}>")
         if clock not in (EVENTS, self.clock):
             raise UsageError(
                 f"the clock of <{stream}> is {EVENTS!r} or that of the engine ({self.clock!r}), not {clock!r}"
             )
+
+    def declared(self, stream: str) -> tuple[int, str, str]:
+        """The lateness, the clock and the duplicates of a stream, as `declare` takes them."""
+        return (
+            self.lateness_at(stream),
+            self.clock_of.get(stream, self.clock),
+            self.duplicates_of.get(stream, self.duplicates),
+        )
 
     def decisive(self, *, own_rejects: bool) -> dict[str, object]:
         """The options that decide results, with which alone an engine goes on from a checkpoint.
@@ -116,6 +130,7 @@ class Options:
             "clock": self.clock,
             **({"clock_of": dict(self.clock_of)} if self.clock_of else {}),
             "blank_nodes": self.blank_nodes,
+            **({"duplicates": self.duplicates} if self.duplicates != KEEP else {}),
             "max_text": self.max_text,
             **({"rejects": os.path.abspath(self.rejects)} if own_rejects and self.rejects is not None else {}),
         }
@@ -123,6 +138,10 @@ class Options:
     def lateness_at(self, stream: str) -> int:
         """Microseconds that elements of a stream may come out of order."""
         return self.lateness_of.get(stream, self.lateness)
+
+    def drops_duplicates(self, stream: str) -> bool:
+        """Is an element of a stream that comes again dropped?"""
+        return self.duplicates_of.get(stream, self.duplicates) == DROP
 
     def follows_clock(self, stream: str) -> bool:
         """Does the time of a stream go on with the computer's clock?"""
@@ -154,6 +173,12 @@ def options_of(
         contexts=read_contexts(contexts),
         **others,
     )
+
+
+def check_duplicates(given: str) -> None:
+    """UsageError for anything but KEEP and DROP."""
+    if given not in (KEEP, DROP):
+        raise UsageError(f"duplicates is {KEEP!r} or {DROP!r}, not {given!r}")
 
 
 def _check_lateness(lateness: int, name: str) -> None:

@@ -34,6 +34,10 @@ def push_batch(
     scope = None if document is None else scope_of_document(document)
     if scope is not None and engine._blank_nodes == ELEMENT:
         raise UsageError('the engine was made with blank_nodes="element": leave document= out')
+    if scope is not None and engine._options.drops_duplicates(stream):
+        raise UsageError(
+            f"duplicates of <{stream}> are dropped, so blank nodes belong to their element: leave document= out"
+        )
     if not hasattr(table, "__arrow_c_stream__"):
         raise UsageError(f"push_batch takes an Arrow table or reader, not {type(table).__name__}; push takes triples")
     check_flag(sort, "sort")

@@ -117,5 +117,8 @@ def _numbered(engine: Engine, plan: Plan) -> list[int]:
     """The numbers of the streams that a plan reads, whose lateness the runner knows from now on."""
     numbers = engine._registry.numbers(plan)
     engine._lateness_of.update(zip(numbers, map(engine._options.lateness_at, plan.streams), strict=True))
+    engine._drops.update(
+        number for number, stream in zip(numbers, plan.streams, strict=True) if engine._options.drops_duplicates(stream)
+    )
     engine._clocks.know(numbers, plan.streams)
     return numbers

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cqels_py.event_time.wall_clock import SECOND
 from cqels_py.formats.input_wait import InputWait
+from cqels_py.formats.scopes import ELEMENT
 from cqels_py.sources.protocol import Opening
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def opening_of(
     `split` gets triples of elements that were complete before they came; None: they are reported.
     """
     options, streams = engine._options, engine._registry.streams
+    drops = options.drops_duplicates(stream)
     return Opening(
         stream=stream,
         number=streams.number(stream) if number is None else number,
@@ -39,8 +41,8 @@ def opening_of(
         time_predicate=time_predicate,
         on_error=options.on_error,
         report=partial(_report_of_stream, stream, report),
-        blank_nodes=engine._blank_nodes,
-        graphs=stream in streams.graphs_asked,
+        blank_nodes=ELEMENT if drops else engine._blank_nodes,
+        graphs=drops or stream in streams.graphs_asked,
         contexts=options.contexts,
         omissions=engine._reports.omissions(stream),
         on_questionable_time=partial(engine._reports.ask_unit, stream),

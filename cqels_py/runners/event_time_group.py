@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import TypeAlias, cast
 
@@ -17,6 +17,7 @@ from cqels_py.event_time.ahead import ClockGuard
 from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.event_time.watermark import AFTER_ALL, Watermark
 from cqels_py.event_time.windows import Bounds
+from cqels_py.runners.duplicates import Duplicates
 from cqels_py.runners.early import EarlyElements
 from cqels_py.runners.running import QueriesOnScans, RunningQuery
 from cqels_py.runners.single_elements import SingleElements, TakesSingles
@@ -35,10 +36,10 @@ class EventTimeGroup:
     their watermark.
 
     `streams`: the runner's numbers of all that they read. `lateness`, in microseconds: how far their elements may be out of order.
-    `guard`: time follows its clock; elements that are ahead of that wait for their time, and those that it does not admit are left
-    out. Where their sources are not read in one order of time, elements wait
-    until those of all other streams are there (`hold`). An element is an element of each group that reads its stream, and
-    may be late for one and not for another.
+    `drops`: the streams of which an element that comes again is left out. `guard`: time follows its clock; elements that are ahead
+    of that wait for their time, and those that it does not admit are left out. Where their sources are not read in one order of
+    time, elements wait until those of all other streams are there (`hold`). An element is an element of each group that reads its
+    stream, and may be late for one and not for another.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class EventTimeGroup:
         lateness: int,
         counters: Counters,
         pool: SharedScansPool,
+        drops: Collection[int] = (),
         guard: ClockGuard | None = None,
     ) -> None:
         self.streams = streams
@@ -57,6 +59,7 @@ class EventTimeGroup:
         self._on_scans: list[QueriesOnScans] = []
         self._watermark = Watermark(lateness, None if guard is None else guard.clock)
         self._guard = guard
+        self._duplicates = Duplicates(drops)
         self._early = EarlyElements()
         self._waiting = WaitingElements({})
         self._spans: Spans | None = None
@@ -158,6 +161,7 @@ class EventTimeGroup:
     def go_on_as(self, group: EventTimeGroup) -> None:
         """Be where another group of these streams is: the elements that wait there also wait here."""
         self._watermark.advance(group.time)
+        self._duplicates.take_over(group._duplicates)
         self._early.keep(group._early.elements)
 
     def hold_as(self, group: EventTimeGroup) -> None:
@@ -172,7 +176,9 @@ class EventTimeGroup:
 
     def beside(self, group: EventTimeGroup) -> EventTimeGroup:
         """A new group of these streams that goes on from where the further of the two is, for the queries of both."""
-        merged = EventTimeGroup(self.streams, self._lateness, self._counters, self._pool, self._guard)
+        merged = EventTimeGroup(
+            self.streams, self._lateness, self._counters, self._pool, self._duplicates.streams, self._guard
+        )
         merged.set_queries([*self.queries, *group.queries], may_wait=False)
         merged.hold_as(self)
         merged.inherit([self, group], None)
@@ -193,6 +199,8 @@ class EventTimeGroup:
                 for group in groups:
                     group.advance(max(begin))
             self._watermark.advance(max(begin))
+        for group in groups:
+            self._duplicates.take_over(group._duplicates)
         waiting = [each for group in groups if (each := group._early.elements) is not None]
         parts = []
         for stream in sorted(self.streams):
@@ -211,12 +219,16 @@ class EventTimeGroup:
         """Which of the arriving elements (n) are not too far ahead of the clock; None: all of them."""
         return None if self._guard is None else self._guard.admit(batch.time, batch.stream)
 
-    def admit(self, time: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
-        """Which of the arriving elements (n times) are not late for these queries; None: all of them. Moves the watermark."""
-        return self._watermark.admit(time)
+    def admit(self, batch: ElementBatch) -> npt.NDArray[np.bool_] | None:
+        """Which of the arriving elements (n) are not late for these queries; None: all of them. Moves the watermark."""
+        return self._watermark.admit(batch.time)
+
+    def new(self, batch: ElementBatch) -> npt.NDArray[np.bool_] | None:
+        """Which of the elements that are not late (n) have not been taken in before; None: all of them."""
+        return self._duplicates.admit(batch, self._watermark.time)
 
     def take(self, batch: ElementBatch) -> None:
-        """Take in elements that are not late, in order of arrival."""
+        """Take in elements that are not late and `new`, in order of arrival."""
         complete = self._complete(batch)
         if complete is None or not len(complete.time):
             return
@@ -230,7 +242,7 @@ class EventTimeGroup:
 
     def single_elements(self, runner: TakesSingles, stream: int) -> SingleElements | None:
         """The short way of a stream's elements, where all queries are on the same scans; else None."""
-        if self._alone is None:
+        if self._alone is None or stream in self._duplicates.streams:
             return None
         return SingleElements(stream, self._alone, self._early, self._waiting, self._watermark, self._pool, runner)
 
@@ -241,7 +253,9 @@ class EventTimeGroup:
 
     def can_wait(self, stream: int, time: int) -> bool:
         """May an element wait for the boundary of a window whose terms are not known yet?"""
-        return not self._early and self._waiting.takes(stream, time) and self._watermark.is_complete_at(time)
+        if self._early or stream in self._duplicates.streams:
+            return False
+        return self._waiting.takes(stream, time) and self._watermark.is_complete_at(time)
 
     def move_to(self, time: int) -> None:
         """Move the watermark to an element that `can_wait`."""
@@ -458,6 +472,7 @@ class EventTimeGroup:
             "watermark": self._watermark.time,
             "frontier": self._watermark.frontier,
             **{f"waiting.{name}": column for name, column in columns if column is not None},
+            **self._duplicates.state(),
         }
 
     def restore(self, state: NamedValues) -> None:
@@ -466,6 +481,7 @@ class EventTimeGroup:
         assert isinstance(watermark, int)
         self._watermark.advance(watermark)
         self._watermark.frontier = cast("int | None", state.get("frontier"))
+        self._duplicates.restore(state)
         columns = {
             name.removeprefix("waiting."): np.array(each) for name, each in state.items() if name.startswith("waiting.")
         }

@@ -29,8 +29,8 @@ from cqels_py.runners.running import RunningQuery
 if TYPE_CHECKING:
     from cqels_py.runners.local import LocalRunner
 
-LATE, AHEAD = "late", "ahead"
-"""Why elements are dropped: older than the watermark, or too far ahead of the elements before them."""
+LATE, AHEAD, DUPLICATE = "late", "ahead", "duplicate"
+"""Why elements are dropped: older than the watermark, too far ahead of the elements before them, or taken in before."""
 MOST_OF_MEANWHILE = 1_000_000
 """So many elements may wait for a query that is given elements of before."""
 Mask = npt.NDArray[np.bool_]
@@ -87,7 +87,7 @@ class Joining:
         self._clock = _Standing()
         streams, follows = key
         # Its steps decide nothing about queries that are registered meanwhile.
-        own = (streams, lateness, runner.counters, SharedScansPool())
+        own = (streams, lateness, runner.counters, SharedScansPool(), runner.drops)
         # Elements of before do not wait for the clock.
         self._before = EventTimeGroup(*own)
         clock = None if runner.clock is None or not follows else runner.clock.by(self._clock)
@@ -196,10 +196,14 @@ class Joining:
         return not self._inputs
 
     def _take(self, group: EventTimeGroup, part: ElementBatch, counted: Mask | None) -> None:
-        admitted = group.admit(part.time)
+        admitted = group.admit(part)
         if admitted is not None:
             self._drop(LATE, part, ~admitted, counted)
             part = take_elements(part, np.flatnonzero(admitted))
+            counted = None if counted is None else counted[admitted]
+        if (new := group.new(part)) is not None:
+            self._drop(DUPLICATE, part, ~new, counted)
+            part = take_elements(part, np.flatnonzero(new))
         group.take(part)
 
     def _drop(self, reason: str, batch: ElementBatch, dropped: Mask, counted: Mask | None) -> None:

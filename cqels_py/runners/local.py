@@ -17,7 +17,7 @@ from cqels_py.dictionary import Dictionary
 from cqels_py.event_time.ahead import AheadGuard, ClockGuard, Guard
 from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.runners.event_time_group import EventTimeGroup, Key, groups_of
-from cqels_py.runners.joining import AHEAD, LATE, Joining
+from cqels_py.runners.joining import AHEAD, DUPLICATE, LATE, Joining
 from cqels_py.runners.protocol import Runner
 from cqels_py.runners.running import BEFORE_ALL, RunningQuery
 from cqels_py.runners.single_elements import SingleElements
@@ -41,7 +41,9 @@ class DroppedReceiver(Protocol):
     """The receiver of elements that are dropped because of their times."""
 
     def dropped(self, reason: str, elements: ElementBatch, numbers: Ids) -> None:
-        """Elements of the current step (n >= 1), and their numbers (n) among all elements, from 1. `reason`: LATE or AHEAD."""
+        """Elements of the current step (n >= 1), and their numbers (n) among all elements, from 1. `reason`: LATE, AHEAD or
+        DUPLICATE.
+        """
         ...
 
 
@@ -54,7 +56,8 @@ class LocalRunner(Runner):
     `guard`: drops elements that are too far ahead of those before them. `clock`: for queries that follow it elements wait until it
     reaches their times, those that are too far ahead of it are dropped, and `follow` lets time go on. They are those that say so;
     of others those that read no stream `by_events`; one such query decides for those that it feeds, or that feed it. `max_state`: a
-    query whose state has more bytes is detached, and fails; the others go on. An element that is late for several queries is
+    query whose state has more bytes is detached, and fails; the others go on. `drops`: the streams in which an element that comes
+    again is dropped. An element that is late for several queries is
     dropped and counted once.
     """
 
@@ -69,6 +72,7 @@ class LocalRunner(Runner):
         clock: ClockGuard | None = None,
         by_events: Collection[int] = (),
         max_state: int | None = None,
+        drops: Collection[int] = (),
     ) -> None:
         self._queries: list[RunningQuery] = []
         self.pool = SharedScansPool()
@@ -76,6 +80,7 @@ class LocalRunner(Runner):
         self._lateness = lateness
         self._lateness_of = {} if lateness_of is None else lateness_of
         self._guard = guard
+        self.drops = drops
         self.clock = clock
         self._by_events = by_events
         self._may_wait = waiting
@@ -131,7 +136,12 @@ class LocalRunner(Runner):
     def _new_group(self, key: Key, members: Sequence[RunningQuery]) -> EventTimeGroup:
         streams, follows = key
         group = EventTimeGroup(
-            streams, self._lateness_over(streams), self.counters, self.pool, self.clock if follows else None
+            streams,
+            self._lateness_over(streams),
+            self.counters,
+            self.pool,
+            self.drops,
+            self.clock if follows else None,
         )
         if (state := self._restored_of(key)) is not None:
             group.restore(state)
@@ -173,30 +183,26 @@ class LocalRunner(Runner):
         guarded = None if self._guard is None else self._guard.admit(batch.time, batch.stream)
         if guarded is not None:
             numbers = np.arange(before + 1, counters.elements + 1)
-            counters.ahead += self._drop(AHEAD, batch, ~guarded, numbers)
+            self._drop(AHEAD, batch, ~guarded, numbers)
             batch, numbers = take_elements(batch, np.flatnonzero(guarded)), numbers[guarded]
-        late: Mask | None = None
-        ahead: Mask | None = None
+        left_out: dict[str, Mask] = {}
         taken: list[tuple[EventTimeGroup, ElementBatch]] = []
         for group, positions in self._reading.parts(batch):
             part = batch if positions is None else take_elements(batch, positions)
-            if (near := group.near(part)) is not None:
-                ahead = _with_dropped(ahead, len(batch.time), positions, near)
-                kept = np.flatnonzero(near)
-                part, positions = take_elements(part, kept), kept if positions is None else positions[kept]
-            admitted = group.admit(part.time)
-            if admitted is not None:
-                late = _with_dropped(late, len(batch.time), positions, admitted)
-                part = take_elements(part, np.flatnonzero(admitted))
+            # Each decides about the elements that those before it admit.
+            for reason, admits in ((AHEAD, group.near), (LATE, group.admit), (DUPLICATE, group.new)):
+                if (admitted := admits(part)) is not None:
+                    left_out[reason] = _with_dropped(left_out.get(reason), len(batch.time), positions, admitted)
+                    kept = np.flatnonzero(admitted)
+                    part, positions = take_elements(part, kept), kept if positions is None else positions[kept]
             taken.append((group, part))
-        if numbers is None and not (late is None and ahead is None):
+        if numbers is None and left_out:
             numbers = np.arange(before + 1, counters.elements + 1)
-        if ahead is not None and numbers is not None:
-            counters.ahead += self._drop(AHEAD, batch, ahead, numbers)
-        if late is not None and numbers is not None:
-            counters.late += self._drop(LATE, batch, late, numbers)
+        for reason, dropped in left_out.items():
+            assert numbers is not None
+            self._drop(reason, batch, dropped, numbers)
         if self.joining is not None:
-            self.joining.note_elements(batch, ahead if late is None else late if ahead is None else late | ahead)
+            self.joining.note_elements(batch, np.logical_or.reduce([*left_out.values()]) if left_out else None)
         for group, part in taken:
             group.take(part)
         self._end_push()
@@ -290,13 +296,8 @@ class LocalRunner(Runner):
 
     def drop_of_before(self, reason: str, batch: ElementBatch, dropped: Mask) -> None:
         """Count and hand out elements that are dropped for a query that is given elements of before."""
-        if not dropped.any():
-            return
-        count = self._drop(reason, batch, dropped, np.zeros(len(batch.time), np.int64))
-        if reason == AHEAD:
-            self.counters.ahead += count
-        else:
-            self.counters.late += count
+        if dropped.any():
+            self._drop(reason, batch, dropped, np.zeros(len(batch.time), np.int64))
 
     @property
     def nbytes(self) -> int:
@@ -330,12 +331,13 @@ class LocalRunner(Runner):
         for group, positions in self._reading.parts(batch):
             group.keep(batch if positions is None else take_elements(batch, positions))
 
-    def _drop(self, reason: str, batch: ElementBatch, dropped: Mask, numbers: Ids) -> int:
-        """Hand out the elements that are dropped; returns how many."""
+    def _drop(self, reason: str, batch: ElementBatch, dropped: Mask, numbers: Ids) -> None:
+        """Count and hand out the elements that are dropped."""
         places = np.flatnonzero(dropped)
+        self.counters.ahead += len(places) if reason == AHEAD else 0
+        self.counters.late += len(places) if reason == LATE else 0
         if self.rejects is not None:
             self.rejects.dropped(reason, take_elements(batch, places), numbers[places])
-        return len(places)
 
     @property
     def accepts_from(self) -> int:

@@ -12,7 +12,8 @@ import pyoxigraph
 from cqels_py.algebra.nodes import Dialect
 from cqels_py.connections.location import without_secrets
 from cqels_py.engine.backfill import LOG
-from cqels_py.engine.options import EVENTS, WALL
+from cqels_py.engine.engine import Engine
+from cqels_py.engine.options import EVENTS, KEEP, WALL, check_duplicates
 from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.python_times import duration
 from cqels_py.suggestions import unknown
@@ -37,11 +38,12 @@ class StreamDefinition:
     clock: str = WALL
     context: Any = None
     map: str | None = None
+    duplicates: str = KEEP
 
     @classmethod
     def of(cls, given: object) -> StreamDefinition:
         """The body of a request. UsageError for one that makes no sense."""
-        members = _members(given, ("iri", "source", "lateness", "clock", "context", "map"), "a stream")
+        members = _members(given, ("iri", "source", "lateness", "clock", "context", "map", "duplicates"), "a stream")
         iri = members.get("iri")
         if not isinstance(iri, str) or not _IRI.fullmatch(iri):
             raise UsageError(
@@ -62,7 +64,13 @@ class StreamDefinition:
         given_lateness = members.get("lateness", 0)
         if not isinstance(given_lateness, int | str) or isinstance(given_lateness, bool):
             raise UsageError(f'lateness is a duration such as "10s", or microseconds, not {given_lateness!r}')
-        return cls(iri, source, duration(given_lateness, "lateness"), clock, context, map_)
+        duplicates = members.get("duplicates", KEEP)
+        check_duplicates(duplicates)
+        return cls(iri, source, duration(given_lateness, "lateness"), clock, context, map_, duplicates)
+
+    def declare(self, engine: Engine) -> None:
+        """Give the engine the stream's options. UsageError if queries read it with others."""
+        engine.declare(self.iri, lateness=self.lateness, clock=self.clock, duplicates=self.duplicates)
 
     def plain(self) -> dict[str, Any]:
         """As JSON, for the folder."""

@@ -219,6 +219,7 @@ _STREAM = {
     "source": {"type": ["string", "null"]},
     "lateness": {"type": ["string", "integer"], "examples": ["10s"]},
     "clock": {"enum": ["wall", "events"]},
+    "duplicates": {"enum": ["keep", "drop"]},
     "context": {"type": ["object", "array", "string", "null"]},
     "map": {"type": ["string", "null"]},
 }

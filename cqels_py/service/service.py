@@ -214,7 +214,7 @@ class Service:
             running = ServedStream(name, definition, self._map_of(definition))
             feed = self._feed_of(running)
             try:
-                self.engine.declare(definition.iri, lateness=definition.lateness, clock=definition.clock)
+                definition.declare(self.engine)
             except UsageError as error:
                 raise Conflict(error.message) from None
             self._folder.write(STREAMS, name, definition.plain())
@@ -631,7 +631,7 @@ class Service:
             for name, plain in self._folder.all(STREAMS):
                 definition = StreamDefinition(**plain)
                 stream = self.streams[name] = ServedStream(name, definition, self._map_of(definition))
-                self.engine.declare(definition.iri, lateness=definition.lateness, clock=definition.clock)
+                definition.declare(self.engine)
                 feeds[name] = self._feed_of(stream)
             in_engine = {query.name: query for query in self.engine.queries}
             for name, plain in self._folder.all(QUERIES):

@@ -50,7 +50,7 @@ def test_they_come_as_if_sorted(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
             number += 1
             rows.append((max(now - drawn.randrange(LATENESS), 0), drawn.randrange(1, 4), number))
         batch = batch_of(rows)
-        admitted = group.admit(batch.time)
+        admitted = group.admit(batch)
         kept = rows if admitted is None else [row for row, taken in zip(rows, admitted.tolist(), strict=True) if taken]
         if not kept:
             continue

@@ -86,7 +86,7 @@ class Inputs:
     def passed(self, fed: Fed) -> None:
         """The source of a feed has got to a position, without elements before it."""
 
-    def declared(self, stream: str, lateness: int, clock: str) -> None:
+    def declared(self, stream: str, lateness: int, clock: str, duplicates: str) -> None:
         """A stream has these options from now on."""
 
     def waiting_processed(self) -> None:

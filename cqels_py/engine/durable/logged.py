@@ -291,8 +291,8 @@ class LoggedInputs(Inputs):
     def passed(self, fed: Fed) -> None:
         self._append(Kind.FED_PASSED, json.dumps(fed._asdict()).encode())
 
-    def declared(self, stream: str, lateness: int, clock: str) -> None:
-        self._append(Kind.DECLARE, json.dumps([stream, lateness, clock]).encode())
+    def declared(self, stream: str, lateness: int, clock: str, duplicates: str) -> None:
+        self._append(Kind.DECLARE, json.dumps([stream, lateness, clock, duplicates]).encode())
 
     def waiting_processed(self) -> None:
         self._append(Kind.WAITING, b"")

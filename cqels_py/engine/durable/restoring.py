@@ -81,8 +81,8 @@ class Restoring:
             engine._once.add(Once(**once))
         for stream, url, position in header.get("fed", ()):
             engine._fed[stream, url] = position
-        for stream, (lateness, clock) in header.get("declared", {}).items():
-            engine._declare(stream, lateness, clock)
+        for stream, options in header.get("declared", {}).items():
+            engine._declare(stream, *options)
         restored: dict[int, SharedScans] = {}
         feeding = {place for place, _ in header["connections"]}
         for place, given in enumerate(header["queries"]):
