@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cqels_py.algebra.nodes import ContinuousQuery
+from cqels_py.analysis.late_comparisons import late_comparisons
 from cqels_py.analysis.regexes import invalid_regexes
 from cqels_py.analysis.rule_mistakes import points_that_should_last, unknown_states
 from cqels_py.analysis.stray_graphs import stray_graphs
@@ -16,6 +17,7 @@ ANALYSES: tuple[Callable[[ContinuousQuery], tuple[str, ...]], ...] = (
     unseen_aliases,
     stray_graphs,
     invalid_regexes,
+    late_comparisons,
     unknown_states,
     points_that_should_last,
 )

@@ -28,12 +28,12 @@ Results = Counter[tuple[int, int, Row]]
 
 def results(batches: Iterable[ResultBatch]) -> Results:
     found: Results = Counter()
-    last = -1
+    last = -1, 0
     for batch in batches:
         rows = np.stack([np.empty(len(batch), np.int64), *batch.columns])[1:].T.tolist()
         for time, sign, row in zip(batch.time.tolist(), batch.sign.tolist(), rows, strict=True):
-            assert time >= last
-            last = time
+            assert (time, sign) >= last, "within a tick retractions come first"
+            last = time, sign
             found[time, sign, tuple(row)] += 1
     return found
 

@@ -189,16 +189,22 @@ def changes(tick, sign, columns, instants, insertions, deletions, room, out_tick
     """The rows that `cancel` keeps, of the requested signs; returns how many. `room`: see ROOM.
 
     Writes their ticks and signs, and to `out` (1 + width, n) the times of their ticks, `instants`[tick], above their
-    columns.
+    columns. Within a tick retractions come first.
     """
     _cancel(tick, sign, columns, room)
-    made = 0
-    for row in range(len(tick)):
-        if room[row] != _GONE and (insertions if sign[row] > 0 else deletions):
-            out_tick[made] = tick[row]
-            out_sign[made] = sign[row]
-            out[0, made] = instants[tick[row]]
-            for c in range(len(columns)):
-                out[c + 1, made] = columns[c, row]
-            made += 1
+    made, first, rows = 0, 0, len(tick)
+    while first < rows:
+        last = first
+        for sought, asked in ((-1, deletions), (1, insertions)):
+            last = first
+            while last < rows and tick[last] == tick[first]:
+                if asked and sign[last] == sought and room[last] != _GONE:
+                    out_tick[made] = tick[last]
+                    out_sign[made] = sign[last]
+                    out[0, made] = instants[tick[last]]
+                    for c in range(len(columns)):
+                        out[c + 1, made] = columns[c, last]
+                    made += 1
+                last += 1
+        first = last
     return made

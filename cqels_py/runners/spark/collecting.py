@@ -96,13 +96,11 @@ class Collecting:
         return self._results(found), counted
 
     def _results(self, rows: pa.Table) -> ResultBatch:
-        """Rows of all partitions in the order of their ticks, or of their times where ticks have no order."""
-        time = rows.column("time").cast(pa.int64()).to_numpy()
-        ticks = [rows.column(TICK).to_numpy()] if self._job.in_order else []
-        order = np.lexsort((time, *ticks))
-        sign = rows.column("sign").to_numpy()[order]
+        """Rows of all partitions in the order of their ticks, retractions first, or of their times where ticks have no order."""
+        time, sign = rows.column("time").cast(pa.int64()).to_numpy(), rows.column("sign").to_numpy()
+        order = np.lexsort((sign, time, rows.column(TICK).to_numpy()) if self._job.in_order else (time,))
         columns = tuple(self._encode(rows.column(name))[order] for name in self._job.columns)
-        return ResultBatch(self.plan.variables, time[order], sign, columns)
+        return ResultBatch(self.plan.variables, time[order], sign[order], columns)
 
     def _encode(self, column: pa.ChunkedArray) -> Ids:
         coded = column.combine_chunks().dictionary_encode()

@@ -54,6 +54,7 @@ def test_changes_are_the_remaining_rows_of_the_requested_signs(
     room = np.empty(kernel.ROOM_A_ROW * len(tick) + kernel.ROOM, np.int64)
     made = kernel.changes(tick, sign, columns, instants, int(insertions), int(deletions), room, out_tick, out_sign, out)
     left = [r for r in kernel.cancel(tick, sign, columns).tolist() if (insertions if sign[r] > 0 else deletions)]
+    left.sort(key=lambda row: (tick[row], sign[row]))
     assert out_tick[:made].tolist() == tick[left].tolist()
     assert out_sign[:made].tolist() == sign[left].tolist()
     assert out[0, :made].tolist() == instants[tick[left]].tolist()
