@@ -100,6 +100,8 @@ def _at_instant(time: int, reports: Sequence[Report], got: Sequence[tuple[int, R
         end = len(got) if number >= len(reports) - 1 else start + len(report.rows)
         rows, start = list(got[start:end]), end
         place = f"  {time}, tick {number + 1} of {len(reports)}:"
+        if [sign for sign, _ in rows] != sorted(sign for sign, _ in rows):
+            lines.append(f"{place} a retraction behind a result")
         for sign in (1, -1):
             ours = Counter(unlabelled(row) for each, row in rows if each == sign)
             theirs = Counter(unlabelled(row) for each, row in report.rows if each == sign)
