@@ -14,8 +14,10 @@ from cqels_py.terms.layout import TAG_BLANK, TAG_SHIFT
 
 _LEAST_PRUNED = 1024
 _HASHES, _TIMES = "duplicates.hashes", "duplicates.times"
-_SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 Words = npt.NDArray[np.uint64]
+_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SEEDS: Words = np.array([[0x9E3779B97F4A7C15], [0xC2B2AE3D27D4EB4F]], np.uint64)
 Mask = npt.NDArray[np.bool_]
 
 
@@ -35,12 +37,12 @@ class Duplicates:
         """Which of the arriving elements (n) have not come before; None: all of them. Those before `since` come no more."""
         if not self.streams or not len(batch):
             return None
-        mine = np.flatnonzero(np.isin(batch.stream, list(self.streams)))
-        if not len(mine):
+        mine = [at for at, stream in enumerate(batch.stream.tolist()) if stream in self.streams]
+        if not mine:
             return None
         hashes, known = _hashes(batch), self._times
         admitted = np.ones(len(batch), np.bool_)
-        for at, each, time in zip(mine.tolist(), hashes[mine].tolist(), batch.time[mine].tolist(), strict=True):
+        for at, each, time in zip(mine, hashes[mine].tolist(), batch.time[mine].tolist(), strict=True):
             if each in known:
                 admitted[at] = False
             else:
@@ -74,44 +76,43 @@ class Duplicates:
 def _hashes(batch: ElementBatch) -> npt.NDArray[np.void]:
     """128 bits for each element (n), of its stream, time, graph and triples in any order."""
     graph = np.zeros_like(batch.subject) if batch.graph is None else batch.graph
-    columns = np.stack([batch.subject, batch.predicate, batch.object, graph], axis=1)
-    element = np.repeat(np.arange(len(batch)), np.diff(batch.first))
-    columns = _with_numbered_blanks(columns[batch.first[0] : batch.first[-1]], element).view(np.uint64)
-    found = np.empty((len(batch), 2), np.uint64)
-    of_element = batch.stream.astype(np.uint64), batch.time.view(np.uint64)
-    for word, seed in enumerate(_SEEDS):
-        triples = np.full(len(columns), seed, np.uint64)
-        for column in columns.T:
-            triples = _mixed(triples ^ column)
-        ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(triples, dtype=np.uint64)])
-        each = ends[batch.first[1:] - batch.first[0]] - ends[batch.first[:-1] - batch.first[0]]
-        for value in of_element:
-            each = _mixed(each + np.uint64(seed) ^ value)
-        found[:, word] = each
-    return found.view("V16").ravel()
+    start, first = batch.first[0], batch.first - batch.first[0]
+    columns = np.array([batch.subject, batch.predicate, batch.object, graph])[:, start : batch.first[-1]]
+    words: Words = _SEEDS
+    for column in _with_numbered_blanks(columns, first).view(np.uint64):
+        words = _mixed(words ^ column)
+    ends = np.zeros((len(_SEEDS), columns.shape[1] + 1), np.uint64)
+    np.cumsum(words, axis=1, out=ends[:, 1:])
+    words = ends[:, first[1:]] - ends[:, first[:-1]]
+    for value in (batch.stream.astype(np.uint64), batch.time.view(np.uint64)):
+        words = _mixed(words + _SEEDS ^ value)
+    return np.ascontiguousarray(words.T).view("V16").ravel()
 
 
-def _with_numbered_blanks(columns: Ids, element: Ids) -> Ids:
-    """Terms (m, 4) of the triples of elements (m), with blank nodes numbered by their first places within the element."""
-    flat = columns.ravel()
+def _with_numbered_blanks(columns: Ids, first: Ids) -> Ids:
+    """Terms (4, m) of the triples first[e] to first[e + 1] of elements e, with blank nodes numbered by their first places within
+    the element.
+    """
+    flat = columns.T.ravel()
     places = np.flatnonzero(flat >> TAG_SHIFT == TAG_BLANK)
     if not len(places):
         return columns
-    owner = element[places // columns.shape[1]]
+    element = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    owner = element[places // len(columns)]
     pairs = np.stack([owner, flat[places]], axis=1)
-    _, first, which = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+    _, seen, which = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
     # By their first places, which are in the order of elements: the number within the element follows.
-    order = np.argsort(first)
-    owners = owner[first[order]]
-    numbers = np.empty(len(first), np.int64)
-    numbers[order] = np.arange(len(first)) - np.searchsorted(owners, owners)
+    order = np.argsort(seen)
+    owners = owner[seen[order]]
+    numbers = np.empty(len(seen), np.int64)
+    numbers[order] = np.arange(len(seen)) - np.searchsorted(owners, owners)
     numbered = flat.copy()
     numbered[places] = (TAG_BLANK << TAG_SHIFT) + numbers[which.ravel()]
-    return numbered.reshape(columns.shape)
+    return np.ascontiguousarray(numbered.reshape(columns.shape[::-1]).T)
 
 
 def _mixed(words: Words) -> Words:
     """The finalizer of splitmix64, of each word."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    words = (words ^ (words >> _30)) * _FIRST
+    words = (words ^ (words >> _27)) * _SECOND
+    return words ^ (words >> _31)
