@@ -32,7 +32,7 @@ ELEMENT_BITS = 40
 """The scope of an element's blank nodes is the document number of its source, then the element's number in this many bits."""
 
 _ROWS = 1 << 16
-_TERM = r'(<[^<>]*>|_:[^\s<>"]+?|"(?:[^"\\\n\r]|\\.)*+"(?:@[A-Za-z0-9-]+|\^\^<[^<>]*>)?)'
+_TERM = r'(<[^<>]*>|_:[^\s<>"]+?|"(?:[^"\\\n\r]|\\.)*+"(?:[ \t]*@[A-Za-z0-9-]+|[ \t]*\^\^[ \t]*<[^<>]*>)?)'
 _STATEMENT = re.compile(rf"[ \t]*{_TERM}[ \t]*{_TERM}[ \t]*{_TERM}[ \t]*(?:{_TERM}[ \t]*)?\.[ \t]*(?:#.*)?\r?")
 
 SPLIT = (
@@ -189,6 +189,24 @@ class Tokenizer:
             place = None
             message = f"{self._source}: {message}"
         self._malformed(DataError(message + shown, place).about(text[at:end].decode("utf-8", "replace").strip()))
+
+
+class StatementCheck:
+    """Judges N-Triples, or N-Quads where `graphs` may be named, of which another parser makes statements."""
+
+    def __init__(self, dictionary: Dictionary, graphs: bool, source: str) -> None:
+        self._tokenizer = Tokenizer(dictionary, kernel.NO_ELEMENTS, graphs, 0, source, _stop)
+
+    def check(self, text: bytes) -> None:
+        """DataError, with its place, for the first statement of UTF-8 that is malformed."""
+        state = self._tokenizer.state
+        state[kernel.ROWS] = 0
+        for _ in self._tokenizer.feed(text, 1):
+            state[kernel.ROWS] = 0
+
+
+def _stop(error: DataError) -> None:
+    raise error
 
 
 def read_statements(

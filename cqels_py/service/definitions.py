@@ -11,21 +11,23 @@ import pyoxigraph
 
 from cqels_py.algebra.nodes import Dialect
 from cqels_py.connections.location import without_secrets
+from cqels_py.dictionary import Dictionary
 from cqels_py.engine.backfill import LOG
 from cqels_py.engine.engine import Engine
 from cqels_py.engine.options import EVENTS, KEEP, WALL, check_duplicates
 from cqels_py.errors import DataError, Place, UsageError
+from cqels_py.formats.ntriples import StatementCheck
 from cqels_py.formats.python_times import duration
 from cqels_py.suggestions import unknown
 
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|\\^`\x7f]*')
 DIALECTS = tuple(dialect.value for dialect in Dialect)
 _INLINE = {
-    "application/n-quads": pyoxigraph.RdfFormat.N_QUADS,
-    "application/n-triples": pyoxigraph.RdfFormat.N_TRIPLES,
     "application/trig": pyoxigraph.RdfFormat.TRIG,
     "text/turtle": pyoxigraph.RdfFormat.TURTLE,
 }
+_LINES = {"application/n-quads": True, "application/n-triples": False}
+"""Formats that the tokenizer reads, and whether statements may name graphs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,13 @@ def backfill_of(given: object) -> str | None:
 
 def inline_static(given: Mapping[str, str]) -> bytes:
     """Static data that stands in a request, as N-Quads. DataError, with the place, for data that is malformed."""
+    if given["type"] in _LINES:
+        try:
+            text = given["data"].encode()
+        except UnicodeEncodeError as error:
+            raise DataError(f"static data: {error}") from None
+        StatementCheck(Dictionary(), _LINES[given["type"]], "static data").check(text)
+        return text
     try:
         quads = list(pyoxigraph.parse(given["data"].encode(), format=_INLINE[given["type"]]))
     except SyntaxError as error:
@@ -207,8 +216,8 @@ def _static(given: object) -> Any:
     if isinstance(given, str):
         return given
     if isinstance(given, dict) and set(given) == {"type", "data"} and isinstance(given["data"], str):
-        if given["type"] not in _INLINE:
-            raise UsageError(unknown("media type of static data", str(given["type"]), list(_INLINE)))
+        if given["type"] not in (*_LINES, *_INLINE):
+            raise UsageError(unknown("media type of static data", str(given["type"]), [*_LINES, *_INLINE]))
         return given
     raise UsageError('static is a list of paths, or of data such as {"type": "text/turtle", "data": "…"}')
 

@@ -21,7 +21,7 @@ from cqels_py.formats.joined_documents import Joined
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ndjson import DocumentReader, within_context
-from cqels_py.formats.ntriples import Reading
+from cqels_py.formats.ntriples import Reading, StatementCheck
 from cqels_py.formats.turtle import PARSER_ERRORS, json_error, syntax_error
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.kernels.text.tokenizer import BY_LINE
@@ -42,6 +42,8 @@ _FORMATS = {
     "trig": pyoxigraph.RdfFormat.TRIG,
     "ttl": pyoxigraph.RdfFormat.TURTLE,
 }
+_LINES = ("nq", "nt")
+"""Formats that the tokenizer judges, as in files; the library reads what is well-formed."""
 _JSON, _JELLY = "jsonld", "jelly"
 FORMATS = ("auto", *_FORMATS, _JSON, _JELLY)
 _KINDS = {
@@ -82,6 +84,7 @@ class MessageDecoder:
         self._json_ld = opening.json_ld
         self._malformed = handling(opening.on_error, opening.report)
         self._count = 0
+        self._checks: dict[str, StatementCheck] = {}
         reading = opening.reading(source, BY_LINE, per_element=True)
         if isinstance(opening.map, Mapping) and how.format not in (None, _JSON):
             raise UsageError(f"{source}: a map reads JSON objects, not {how.format}: leave format= out")
@@ -155,7 +158,9 @@ class MessageDecoder:
                         body = within_context(self._opening.map.context, body, self._source, number)
                     yield number, self._json_ld.quads(body, self._source, number)
                 else:
-                    yield number, list(pyoxigraph.parse(body, format=_FORMATS[form]))
+                    if form in _LINES:
+                        self._check(form, body, number)
+                    yield number, list(pyoxigraph.parse(body, format=_FORMATS[form], lenient=form in _LINES))
             except DataError as error:
                 if error.place is None:
                     # As of Jelly, which has no lines.
@@ -169,6 +174,18 @@ class MessageDecoder:
                 )
                 told.place = self._place(number)
                 self._malformed(told.about(body.decode()))
+
+    def _check(self, form: str, body: bytes, number: int) -> None:
+        """DataError for N-Triples or N-Quads that a file could not have."""
+        check = self._checks.get(form)
+        if check is None:
+            check = self._checks[form] = StatementCheck(self._opening.dictionary, form == "nq", self._source)
+        try:
+            check.check(body)
+        except DataError as error:
+            assert error.place is not None
+            where = f"line {error.place.line}, column {error.place.column} of the message"
+            raise DataError(f"{where}: {error.message}", self._place(number)) from None
 
     def _form(self, body: bytes, kind: str | None) -> str:
         if isinstance(self._opening.map, MessageContext):

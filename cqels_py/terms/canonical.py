@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 
 from cqels_py.errors import DataError
+from cqels_py.terms.labels import LABEL
 from cqels_py.terms.layout import XSD
 
-_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*+)"(?:@([A-Za-z]+(?:-[A-Za-z0-9]+)*)|\^\^(<[^<>]*>))?', re.DOTALL)
+_LITERAL = re.compile(
+    r'"((?:[^"\\]|\\.)*+)"(?:[ \t]*@([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)|[ \t]*\^\^[ \t]*(<[^<>]*>))?', re.DOTALL
+)
+"""RDF 1.2 allows blanks before a language tag and a datatype."""
+_WITHOUT_TAG = tuple(f"<http://www.w3.org/1999/02/22-rdf-syntax-ns#{name}>" for name in ("langString", "dirLangString"))
 _IRI = re.compile(r'<[^\x00-\x20<>"{}|^`\\]*>')
-_LABEL = re.compile(r"_:[\w:](?:[\w:.-]*[\w:-])?")
+_LABEL = re.compile(LABEL)
 BARE_IRI = r'(?:[A-Za-z][A-Za-z0-9+.-]*://|urn:|mailto:|tag:)[^\x00-\x20<>"{}|^`\\]+'
 _BARE_IRI = re.compile(BARE_IRI)
 _PREFIXED = re.compile(r"[A-Za-z][\w.-]*:[\w.-]+|:[\w.-]+")
@@ -66,6 +71,8 @@ def canonical(text: str) -> str:
     if language:
         return f"{body}@{language.lower()}"
     datatype = _iri(datatype) if datatype else None
+    if datatype in _WITHOUT_TAG:
+        raise DataError(f"{_shown(text)} has the datatype of texts with a language, and no language: write {body}@en")
     return body if datatype in (None, f"<{XSD}string>") else f"{body}^^{datatype}"
 
 

@@ -60,6 +60,10 @@ DOCUMENTS: dict[str, dict[str, str]] = {
         "ntriples/nt-syntax-bad-uri-09": _RELATIVE_DATATYPE,
         "nquads/nt-syntax-bad-uri-09": _RELATIVE_DATATYPE,
     },
+    "message": {
+        "ntriples/nt-syntax-bad-uri-09": _RELATIVE_DATATYPE,
+        "nquads/nt-syntax-bad-uri-09": _RELATIVE_DATATYPE,
+    },
     "pushed": {
         "ntriples/nt-syntax-bad-uri-06": _RELATIVE,
         "ntriples/nt-syntax-bad-uri-07": _RELATIVE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cqels_py import Mapping
+from cqels_py import DataError, Mapping
 from cqels_py.dictionary import Dictionary
 from cqels_py.mappings.context import MessageContext, RowMap
 from cqels_py.sources.live import MessageColumns
@@ -44,3 +44,12 @@ def read(body: bytes, form: str | None = None, map: RowMap | None = None) -> lis
 def test_a_byte_order_mark_is_passed_over(form: str | None, map: RowMap | None, body: str) -> None:
     statement = '<http://ex.org/s> <http://ex.org/v> "é"'
     assert read(body.encode(), form, map) == [statement] == read(MARK + body.encode(), form, map)
+
+
+def test_an_error_in_lines_tells_its_place_in_the_message() -> None:
+    with pytest.raises(DataError, match=r"^broker:1: line 2, column 49 of the message: this term is not well-formed"):
+        read(b'<http://ex.org/s> <http://ex.org/v> "a"@en .\n<http://ex.org/s> <http://ex.org/v> "a"@abcdefghi .')
+    with pytest.raises(
+        DataError, match=r"column 41 of the message: expected '.' at the end of the statement, not '<http"
+    ):
+        read(b'<http://ex.org/s> <http://ex.org/v> "a" <http://ex.org/g> .', "nt")

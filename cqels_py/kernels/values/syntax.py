@@ -6,7 +6,8 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.primitives.bits import first_byte
-from cqels_py.kernels.values.words import word
+from cqels_py.kernels.values.words import same, word
+from cqels_py.terms.labels import INSIDE_LABELS, LABEL_RANGES
 
 CANONICAL, NOT_CANONICAL, MALFORMED = 0, 1, 2
 """How a term is written: in canonical form, in another valid form (escapes, a language tag with capitals), or invalid."""
@@ -17,6 +18,8 @@ TAB, NEWLINE, RETURN, SPACE, QUOTE, HASH = 9, 10, 13, 32, 34, 35
 _HYPHEN, POINT, _COLON, LESS, _GREATER, _AT, _BACKSLASH, _CARET, UNDERSCORE = 45, 46, 58, 60, 62, 64, 92, 94, 95
 
 _NOT_IN_IRI, _NOT_IN_TEXT, _LETTER, _CAPITAL, _DIGIT, _LABEL = 1, 2, 4, 8, 16, 32
+_LONGEST_SUBTAG = 8
+"""Of language tags, as of BCP 47."""
 _CLASS = np.zeros(256, np.uint8)
 _CLASS[:33] |= _NOT_IN_IRI
 for _c in b'<>"{}|^`\\':
@@ -26,9 +29,14 @@ for _c in b'"\\\n\r':
 _CLASS[65:91] |= _LETTER | _CAPITAL | _LABEL
 _CLASS[97:123] |= _LETTER | _LABEL
 _CLASS[48:58] |= _DIGIT | _LABEL
-_CLASS[128:] |= _LABEL
-for _c in b"_:-.":
+for _c in b"_-.":
     _CLASS[_c] |= _LABEL
+_LABEL_RANGES = np.array(LABEL_RANGES, np.int64)
+_WITHOUT_TAG = tuple(
+    np.frombuffer(b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#%b>" % name, np.uint8).copy()
+    for name in (b"langString", b"dirLangString")
+)
+_LANG_STRING, _DIR_LANG_STRING = _WITHOUT_TAG
 
 # Eight bytes in one word (SWAR).
 _NONE = np.uint64(0)
@@ -97,6 +105,8 @@ def _language(data, at, end):
         if kind & _LETTER or (kind & _DIGIT and not first):
             if kind & _CAPITAL:
                 written = NOT_CANONICAL
+            if at - part == _LONGEST_SUBTAG:
+                return at, MALFORMED
         elif data[at] == _HYPHEN and at > part:
             part = at + 1
             first = False
@@ -104,6 +114,25 @@ def _language(data, at, end):
             break
         at += 1
     return at, MALFORMED if at == part else written
+
+
+@jit_flat
+def _behind_blanks(data, at, end):
+    """The language tag or datatype behind blanks, if one follows; otherwise `at`."""
+    behind = at
+    while behind < end and (data[behind] == SPACE or data[behind] == TAB):
+        behind += 1
+    if behind < end and data[behind] == _AT:
+        return behind
+    return behind if behind + 1 < end and data[behind] == _CARET and data[behind + 1] == _CARET else at
+
+
+@jit_flat
+def _needs_tag(data, at, end):
+    """Is the datatype, in angle brackets, one of literals with a language tag?"""
+    if end - at == len(_LANG_STRING):
+        return same(data, at, _LANG_STRING, 0, end - at)
+    return end - at == len(_DIR_LANG_STRING) and same(data, at, _DIR_LANG_STRING, 0, end - at)
 
 
 @jit_inline
@@ -146,15 +175,41 @@ def _literal(data, at, end):
         return at, np.int64(NO_QUOTE), MALFORMED
     quote = np.int64(at)
     at += 1
+    if at < end and (data[at] == SPACE or data[at] == TAB):
+        behind = _behind_blanks(data, at, end)
+        if behind > at:
+            at, written = behind, NOT_CANONICAL
     if at < end and data[at] == _AT:
         at, tag = _language(data, at + 1, end)
         return at, quote, max(tag, written)
     if at + 2 < end and data[at] == _CARET and data[at + 1] == _CARET:
-        if data[at + 2] != LESS:
-            return at + 2, quote, MALFORMED
-        at, datatype = _iri(data, at + 2, end)
+        at += 2
+        while at < end and (data[at] == SPACE or data[at] == TAB):
+            at, written = at + 1, NOT_CANONICAL
+        if at >= end or data[at] != LESS:
+            return at, quote, MALFORMED
+        start = at
+        at, datatype = _iri(data, at, end)
+        if datatype == CANONICAL and _needs_tag(data, start, at):
+            return start, quote, MALFORMED
         return at, quote, max(datatype, written)
     return at, quote, written
+
+
+@jit_flat
+def _label_character(data, at, end, first):
+    """The length of the character beyond ASCII at `at` if a label may have it, or begin with it; otherwise 0."""
+    lead = np.int64(data[at])
+    length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    if lead < 0xC0 or at + length > end:
+        return 0
+    code = lead & (0x7F >> length)
+    for k in range(1, length):
+        code = code << 6 | (np.int64(data[at + k]) & 0x3F)
+    for k in range(len(_LABEL_RANGES)):
+        if _LABEL_RANGES[k, 0] <= code <= _LABEL_RANGES[k, 1]:
+            return length if k >= INSIDE_LABELS or not first else 0
+    return 0
 
 
 @jit_flat
@@ -164,11 +219,19 @@ def _blank(data, at, end):
         return at, MALFORMED
     at += 2
     start = at
-    while at < end and _CLASS[data[at]] & _LABEL:
-        at += 1
+    while at < end:
+        if _CLASS[data[at]] & _LABEL:
+            at += 1
+        elif data[at] >= 0x80:
+            length = _label_character(data, at, end, at == start)
+            if length == 0:
+                return at, MALFORMED
+            at += length
+        else:
+            break
     while at > start and data[at - 1] == POINT:
         at -= 1
-    return at, MALFORMED if at == start else CANONICAL
+    return at, MALFORMED if at == start or (at < end and data[at] == _COLON) else CANONICAL
 
 
 @jit_inline

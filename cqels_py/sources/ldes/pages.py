@@ -14,9 +14,11 @@ from urllib.parse import urldefrag
 
 import pyoxigraph
 
+from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, QueryError, RunError
 from cqels_py.formats.endings import ENDINGS
 from cqels_py.formats.json_ld import JsonLd
+from cqels_py.formats.ntriples import StatementCheck
 from cqels_py.formats.times import NO_TIME, time_of_text
 from cqels_py.formats.turtle import PARSER_ERRORS, json_error, syntax_error
 from cqels_py.parser.times import duration_of
@@ -112,7 +114,8 @@ def _parsed(body: bytes, kind: str, url: str, json_ld: JsonLd) -> list[Any]:
         if is_json:
             return replace(json_ld, base=url).quads(body, url, 1)
         if form in (pyoxigraph.RdfFormat.N_QUADS, pyoxigraph.RdfFormat.N_TRIPLES):
-            return list(pyoxigraph.parse(body, format=form))
+            StatementCheck(Dictionary(), form == pyoxigraph.RdfFormat.N_QUADS, url).check(body)
+            return list(pyoxigraph.parse(body, format=form, lenient=True))
         return list(pyoxigraph.parse(body, format=form, base_iri=url))
     except PARSER_ERRORS as error:
         raise (json_error(error, body, url) if is_json else syntax_error(error, url)) from None
