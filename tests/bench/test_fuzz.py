@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pyoxigraph as ox
 import pytest
 
 from bench.suites.fuzz import __main__ as fuzz
-from bench.suites.fuzz import compare, json_numbers
+from bench.suites.fuzz import compare, json_numbers, sums
 from bench.suites.fuzz.compare import judge
 from bench.suites.fuzz.drawing import DATA_SETS, FEATURES, draw
 from bench.suites.fuzz.engines import Delivered, run
 from bench.suites.fuzz.json_numbers import differences
 from bench.suites.fuzz.summary import described
+from bench.suites.fuzz.sums import Sum, sum_differences
 from bench.suites.fuzz.texts import continuous
 from cqels_py.formats import json_ld
 
@@ -90,3 +92,17 @@ def test_numbers_of_json_ld_are_their_terms_at_every_entrance(monkeypatch: pytes
     json_ld._number_of.cache_clear()
     assert differences(range(40))
     json_ld._number_of.cache_clear()
+
+
+def test_sums_near_the_bounds_of_words_are_those_of_fractions() -> None:
+    assert sum_differences(range(40)) == []
+    drawn = [sums.draw(seed) for seed in range(200)]
+    totals = [
+        sum(Fraction(text) for text, _ in each.numbers)
+        for each in drawn
+        if "double" in {datatype for _, datatype in each.numbers}
+    ]
+    assert any(10 * total >= 1 << 63 and total < 1 << 62 for total in totals), "ten times the sum is beyond a word"
+    wrapped = Sum(0, (("2.5", "double"), ("1845000000000000000", "integer")), 1)
+    assert wrapped.differs("325592629044840.4", "double", Fraction("1845000000000000002.5"), mean=False)
+    assert not wrapped.differs("1.845E18", "double", Fraction("1845000000000000002.5"), mean=False)

@@ -7,7 +7,8 @@ static data. At each tick a plain function computes the content of the windows, 
 query over that. The engine's results at batches of 1, 3 and all elements must follow from these answers. A failing case
 is shrunk and printed, with both answers: `--seed N --cases 1` (and the same features) runs it again. Cases that the
 engine refuses, or that `deviations` excludes, are counted by reason. As many numbers of JSON-LD go through every entrance, and
-have to be the terms that exact arithmetic makes of them. The exit status is 1 if there was a difference.
+have to be the terms that exact arithmetic makes of them; as many sums and means of numbers near the bounds of words and doubles are
+compared with fractions. The exit status is 1 if there was a difference.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bench.suites.fuzz.json_numbers import differences
 from bench.suites.fuzz.judging import judged
 from bench.suites.fuzz.shrinking import shrunk
 from bench.suites.fuzz.summary import Summary, described
+from bench.suites.fuzz.sums import sum_differences
 
 _TOLD = 500
 
@@ -54,7 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(summary.text())
     numbers = differences(range(given.seed, given.seed + given.cases))
     print("\n".join([*numbers[: given.stop_after], f"{given.cases:,} numbers of JSON-LD: {len(numbers):,} different"]))
-    return 1 if summary.states["different"] or numbers else 0
+    sums = sum_differences(range(given.seed, given.seed + given.cases))
+    print(
+        "\n".join(
+            [*sums[: given.stop_after], f"{given.cases:,} sums near the bounds of words: {len(sums):,} different"]
+        )
+    )
+    return 1 if summary.states["different"] or numbers or sums else 0
 
 
 def _failure(case: Case, verdict: Verdict) -> str:

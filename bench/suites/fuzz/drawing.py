@@ -51,7 +51,7 @@ _PATHS = (
     ":link+", ":link*", ":link?", ":link/:link", "^:link", ":link|:other", "(:link|^:other)/:link?", "!:link",
     "!(:link|^:other)", "(:link/:link)+", "(:link|^:other)*", "(:link/:other?)+", "^(:link/:other)",
 )  # fmt: skip
-_DATA = ("int", "dec", "dbl", "num", "big", "str", "lang", "when", "bool", "mix")
+_DATA = ("int", "dec", "dbl", "num", "str", "lang", "when", "bool", "mix")
 
 
 _MOST_PATTERNS = 6
@@ -460,7 +460,7 @@ class _Drawing:
         for name in self.known(*EXACT, "dbl"):
             forms += [f"{word}({name})" for word in ("SUM", "AVG", "MIN", "MAX", "SUM", "AVG")]
             forms += [f"SUM(DISTINCT {name})", f"AVG(DISTINCT {name})", f"({self.pick(['SUM', 'AVG'])}({name}) + 1)"]
-        for name in self.known("num", "big"):
+        for name in self.known("num"):
             forms += [f"SUM({name})", f"AVG({name})"]
         if self.known(*EXACT):
             forms += [f"{self.pick(['SUM', 'AVG'])}({drawn.exact(1)})"]
