@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyoxigraph as ox
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.formats.static import load_static
-from cqels_py.formats.triples import PushedElement, elements_of_pushed
+from cqels_py.formats.triples import PushedElement, elements_of_pushed, triple_texts
 from cqels_py.sources.documents import document_elements
 from cqels_py.sources.live import MessageColumns
 from cqels_py.sources.messages import MessageDecoder, MessageFormat
 from cqels_py.sources.protocol import Opening
 from tests.conformance.documents import Document
+from tests.conformance.files import to_rdflib
 
 STREAM = "http://stream.example/documents"
 Entrance = Callable[[Document, Dictionary, Path], bytes]
@@ -47,8 +49,12 @@ def message(document: Document, dictionary: Dictionary, folder: Path) -> bytes:
 
 def pushed(document: Document, dictionary: Dictionary, folder: Path) -> bytes:
     """An element of texts, which are those of the document."""
-    texts = terms_of(document)
+    texts = texts_of(document)
     assert texts is not None
+    return _of_pushed(texts, dictionary)
+
+
+def _of_pushed(texts: Sequence[bytes], dictionary: Dictionary) -> bytes:
     element = PushedElement(STREAM, 0, 0, None, texts)
     batch, errors = elements_of_pushed([element], dictionary, dictionary.next_document() << 40)
     for error in errors:
@@ -56,17 +62,26 @@ def pushed(document: Document, dictionary: Dictionary, folder: Path) -> bytes:
     return _of_batch(batch, dictionary)
 
 
-ENTRANCES: dict[str, Entrance] = {each.__name__: each for each in (static, body, message, pushed)}
+def terms(document: Document, dictionary: Dictionary, folder: Path) -> bytes:
+    """An element of rdflib's terms, which are those of the document."""
+    triples = [(quad.subject, quad.predicate, quad.object) for quad in document.expected]
+    texts = triple_texts([tuple(map(to_rdflib, triple)) for triple in triples])
+    return _of_pushed(texts, dictionary)
+
+
+ENTRANCES: dict[str, Entrance] = {each.__name__: each for each in (static, body, message, pushed, terms)}
 
 
 def takes(name: str, document: Document) -> bool:
     """Is the entrance one for the document's form?"""
     if name == "pushed":
-        return terms_of(document) is not None
+        return texts_of(document) is not None
+    if name == "terms":
+        return document.well_formed and all(quad.graph_name == ox.DefaultGraph() for quad in document.expected)
     return name == "static" or document.form != "rdf"
 
 
-def terms_of(document: Document) -> Sequence[bytes] | None:
+def texts_of(document: Document) -> Sequence[bytes] | None:
     """The terms of an N-Triples document as they are written; None where its fault, if any, is not that of a term."""
     found: list[bytes] = []
     if document.form != "nt":
