@@ -14,6 +14,10 @@ FUNCTIONS = (
     "ROUND", "CEIL", "FLOOR", "RAND", "NOW", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ", "MD5",
     "SHA1", "SHA256", "SHA384", "SHA512",
 )  # fmt: skip
+_NOT_YET = frozenset(
+    ("ISTRIPLE", "TRIPLE", "SUBJECT", "PREDICATE", "OBJECT", "LANGDIR", "HASLANG", "HASLANGDIR", "STRLANGDIR")
+)
+"""Functions of SPARQL 1.2."""
 _ELSEWHERE = {
     "AVERAGE": "AVG", "MEAN": "AVG", "LENGTH": "STRLEN", "LEN": "STRLEN", "STRINGLENGTH": "STRLEN", "UPPER": "UCASE",
     "UPPERCASE": "UCASE", "TOUPPER": "UCASE", "LOWER": "LCASE", "LOWERCASE": "LCASE", "TOLOWER": "LCASE", "SUBSTRING": "SUBSTR",
@@ -22,6 +26,11 @@ _ELSEWHERE = {
     "CURRENTDATETIME": "NOW", "HOUR": "HOURS", "MINUTE": "MINUTES", "SECOND": "SECONDS", "STRING": "STR", "TYPE": "DATATYPE",
 }  # fmt: skip
 """Their names in XPath, SQL and other languages, in capital letters and without separators."""
+
+
+def is_not_yet(name: str) -> bool:
+    """Is it a function of SPARQL 1.2 that SPARQL 1.1 does not have?"""
+    return name.upper() in _NOT_YET
 
 
 def meant_by(name: str) -> str | None:

@@ -28,6 +28,7 @@ MOST_BYTES: Final = 64 << 20
 DOCUMENTS, TRIPLES, QUADS = "documents", "nt", "nq"
 """Kinds of streams; flat ones by the format of lines that has the same elements."""
 _DEFAULT = pyoxigraph.DefaultGraph()
+_NODES = ("IRI", "BlankNode")
 
 
 def jelly_elements(
@@ -154,11 +155,26 @@ def _quad(statement: Any) -> Any:
     """A statement of pyjelly, of three or four terms."""
     subject, predicate, object_, *graph = statement
     name = _graph(graph[0]) if graph else _DEFAULT
-    return pyoxigraph.Quad(_term(subject), _term(predicate), _term(object_), name)
+    try:
+        return pyoxigraph.Quad(_term(subject), _term(predicate), _term(object_), name)
+    except TypeError:
+        place, term = ("predicate", predicate) if type(subject).__name__ in _NODES else ("subject", subject)
+        raise _generalized(place, term) from None
 
 
 def _graph(term: Any) -> Any:
-    return _term(term) if type(term).__name__ in ("IRI", "BlankNode") else _DEFAULT
+    if type(term).__name__ in _NODES:
+        return _term(term)
+    if type(term).__name__ == "Literal":
+        raise _generalized("graph", term)
+    return _DEFAULT
+
+
+def _generalized(place: str, term: Any) -> ValueError:
+    return ValueError(
+        f"the {place} of a statement is {term}: generalized statements are not supported; a subject and a graph are IRIs or blank "
+        "nodes, and a predicate is an IRI"
+    )
 
 
 def _term(term: Any) -> Any:
@@ -172,7 +188,7 @@ def _term(term: Any) -> Any:
                 return pyoxigraph.Literal(term._lex, language=term._langtag)
             datatype = pyoxigraph.NamedNode(term._datatype) if term._datatype else None
             return pyoxigraph.Literal(term._lex, datatype=datatype)
-    raise ValueError("a term is a triple itself, which is not supported")
+    raise ValueError("a term is a triple itself, of RDF 1.2, which is not supported yet")
 
 
 class _Frames:

@@ -37,6 +37,7 @@ _LEAST_DOUBLE = 10**21
 _MENTIONED = b"double"
 _LABEL = re.compile(r"\w+", re.ASCII)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
+_DIRECTED = 'the "@direction" of a text is left out, as RDF 1.1 has none'
 _MOST_REMEMBERED = 1 << 16
 _SHOWN = 200
 
@@ -113,6 +114,10 @@ class Judge:
             if isinstance(object_, pyoxigraph.Literal):
                 if not self._is_literal(object_):
                     continue
+                if object_.direction is not None:
+                    self._omissions.left_out(_DIRECTED)
+                    object_ = pyoxigraph.Literal(object_.value, language=object_.language)
+                    quad = pyoxigraph.Quad(subject, predicate, object_, graph)
                 if _CANONICAL.fullmatch(object_.value) is not None:
                     number = _number_of(object_.value, object_.datatype.value, self._has_doubles)
                     quad = pyoxigraph.Quad(subject, predicate, number or object_, graph)

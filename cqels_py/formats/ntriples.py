@@ -20,10 +20,12 @@ from cqels_py.formats.nesting import Nesting
 from cqels_py.formats.omissions import Omissions, logged_omissions
 from cqels_py.formats.statements import statements
 from cqels_py.formats.times import EXPECTED, GENERATED_AT, NO_TIME, times_of_ids
+from cqels_py.formats.turtle_syntax import beyond_statements
 from cqels_py.kernels.text import tokenizer as kernel
 from cqels_py.kernels.text.nesting import rescope
 from cqels_py.kernels.values import dictionary as tables
 from cqels_py.terms.canonical import canonical
+from cqels_py.terms.versions import refusal
 
 TIME_OF_LINE = "<urn:cqels:time>"
 """The property that gives the time of a line's document, if the document's graphs do not."""
@@ -176,10 +178,16 @@ class Tokenizer:
         """Report the malformed statement that starts at `at`; its column is that of `offset`, or where the kernel stopped."""
         self.state[kernel.GIVEN] = 0
         offset = int(self.state[kernel.OFFSET]) if offset is None else offset
+        newer = beyond_statements(text[at:end])
+        refused = None if newer is None else refusal(text[at + newer : end].decode("utf-8", "replace"))
+        if newer is not None:
+            offset = at + newer
         start = text.rfind(b"\n", 0, at) + 1
         column = len(text[start:offset].decode("utf-8", "replace")) + 1
         found = text[offset : min(end, offset + 40)].decode("utf-8", "replace").strip()
-        if message == _NOT_WELL_FORMED:
+        if refused is not None:
+            message, shown = refused, ""
+        elif message == _NOT_WELL_FORMED:
             shown = f" here: {found!r}" if found else ": the line ends within it"
         else:
             shown = f", not {found!r}" if found else ", but the line ends"

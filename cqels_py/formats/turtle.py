@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -16,11 +17,12 @@ import pyoxigraph
 from cqels_py.errors import DataError, Place
 from cqels_py.formats.compression import ByteStream
 from cqels_py.formats.contexts import NOT_LOADED, named_in, not_supplied, with_contexts
-from cqels_py.formats.encodings import without_mark, xml_in_utf8
+from cqels_py.formats.encodings import BYTE_ORDER_MARK, without_mark, xml_in_utf8
 from cqels_py.formats.json_ld import JsonLd, Judge
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.rdf_versions import first_beyond, is_beyond
 from cqels_py.formats.times import GENERATED_AT
+from cqels_py.formats.turtle_syntax import version_announced
 from cqels_py.formats.turtle_text import FORMS, TurtleText, library_message
 from cqels_py.formats.turtle_text import PARSER_ERRORS as PARSER_ERRORS
 from cqels_py.formats.xml import LANGUAGES_WITHIN, NotWellFormed, checked, takes_language_away
@@ -77,7 +79,11 @@ def nquads_blocks(
         parser = json_ld.parser(cast(IO[bytes], stream))
     for parsed in _batches(parser, stream, form, source, malformed, names):
         quads = parsed if judge is None else graphs_last(judge.statements(parsed))
-        yield names.rename(to_nquads(quads))
+        nquads = to_nquads(quads)
+        if first_beyond(nquads, quads) is not None:
+            quads = list(_of_rdf_1_1(quads, source, malformed))
+            nquads = to_nquads(quads)
+        yield names.rename(nquads)
     if isinstance(stream.error, NotWellFormed):
         malformed(stream.error)
     elif stream.error is not None:
@@ -85,11 +91,16 @@ def nquads_blocks(
 
 
 def put_nquads(
-    chunks: Iterator[bytes], form: str, source: str, malformed: Malformed, put: Callable[[bytes], object]
+    chunks: Iterator[bytes],
+    form: str,
+    source: str,
+    malformed: Malformed,
+    put: Callable[[bytes], object],
+    base: str | None,
 ) -> None:
-    """As `nquads_blocks`, for text that comes while it is read: all that has been read is put before more is waited for.
+    """As `nquads_blocks`, for Turtle and TriG that comes while it is read: all that has been read is put before more is waited for.
 
-    Relative IRIs are those of `source`. Errors of `chunks` are raised, after the statements before them.
+    `base`: of relative IRIs. Errors of `chunks` are raised, after the statements before them.
     """
     names, batch = BlankNames(), list[Any]()
     broken: list[Exception] = []
@@ -108,7 +119,7 @@ def put_nquads(
             # The library would make another one of it.
             broken.append(error)
 
-    text = TurtleText(names.watched(without_mark(watched())), form, source, base=source)
+    text = TurtleText(names.watched(without_mark(watched())), form, source, base)
     _tell(text.announcement(), malformed)
     while text.parser is not None:
         wrong: DataError | None = None
@@ -129,6 +140,16 @@ def put_nquads(
         _tell(wrong, malformed)
     if text.error is not None:
         raise text.error
+
+
+def _of_rdf_1_1(quads: Iterable[Any], source: str, malformed: Malformed) -> Iterator[Any]:
+    """The statements without those of RDF 1.2, which are malformed."""
+    for quad in quads:
+        if is_beyond(quad.object):
+            error = DataError(f"{source}: {quad.object} is a term of RDF 1.2, which is not supported yet")
+            malformed(error.about(to_nquads([quad]).decode()))
+        else:
+            yield quad
 
 
 def _turtle_blocks(
@@ -154,6 +175,19 @@ def _turtle_blocks(
         _tell(wrong, malformed)
     if text.error is not None:
         raise text.error
+
+
+def turtle_quads(body: bytes, form: str, source: str, base: str | None = None) -> list[Any]:
+    """The statements of a whole text of Turtle or TriG. DataError, with its place in the text, for the first error."""
+    body = body.removeprefix(BYTE_ORDER_MARK)
+    with suppress(*PARSER_ERRORS):
+        quads = list(pyoxigraph.parse(body, format=FORMS[form], base_iri=base))
+        if version_announced(body) is None and not any(is_beyond(quad.object) for quad in quads):
+            return quads
+    # Read again, to find the place.
+    wrong = list[DataError]()
+    put_nquads(iter([body]), form, source, wrong.append, bytes, base)
+    raise wrong[0]
 
 
 def has_graphs(nquads: bytes) -> bool:

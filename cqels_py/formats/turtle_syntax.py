@@ -139,6 +139,14 @@ def version_announced(text: bytes) -> int | None:
     return None if found is None else found.start("version")
 
 
+def beyond_statements(line: bytes) -> int | None:
+    """The position of what RDF 1.2 has in a line of N-Triples or N-Quads, and RDF 1.1 has not."""
+    for token in _tokens(line, 0):
+        if token.is_beyond and token.word[:1] in (b"<", b"@"):
+            return token.start
+    return version_announced(line)
+
+
 def resumed(text: bytes, known: Boundary, error: int, ended: bool) -> Resumed | None:
     """Where a text goes on whose statement behind a boundary has an error at this position.
 

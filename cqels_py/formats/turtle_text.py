@@ -13,7 +13,6 @@ from typing import IO, Any, Final, cast
 import pyoxigraph
 
 from cqels_py.errors import DataError, Place
-from cqels_py.formats.rdf_versions import refusal
 from cqels_py.formats.turtle_syntax import (
     Boundary,
     advanced,
@@ -26,6 +25,7 @@ from cqels_py.formats.turtle_syntax import (
     resumed,
     version_announced,
 )
+from cqels_py.terms.versions import refusal
 
 FORMS: Final = {"ttl": pyoxigraph.RdfFormat.TURTLE, "trig": pyoxigraph.RdfFormat.TRIG}
 

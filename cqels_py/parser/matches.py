@@ -34,6 +34,10 @@ from cqels_py.parser.tokens import Cursor, Kind, Token
 
 _NO_WITHIN = "a match may then wait for ever: write WITHIN 5m or WITHIN 100 EVENTS"
 _WHERE_NOT_STANDS = "NOT stands between two events: A SEQ NOT N SEQ C"
+_NOT_AT_THE_END = (
+    f"{_WHERE_NOT_STANDS}. For an A that no N follows within 5 minutes write STREAM <a> [FROM NOW-301s TO NOW-5m] {{ … }} "
+    "FILTER NOT EXISTS { STREAM <n> [RANGE 5m] { … } }"
+)
 _POLICIES = ("ALL", "LATEST", "EARLIEST")
 _WORDS = ("SEQ", "AND", "OR")
 
@@ -213,7 +217,8 @@ class MatchReader:
             cursor.fail(f"expected EVENT after NOT; {_WHERE_NOT_STANDS}")
         leaf = self._event()
         if not cursor.here.is_word("SEQ") or cursor.ahead().is_word("NOT"):
-            raise self._source.error(_WHERE_NOT_STANDS, token.start)
+            message = _WHERE_NOT_STANDS if cursor.here.is_word("SEQ") else _NOT_AT_THE_END
+            raise self._source.error(message, token.start)
         self._cut(cursor.take())
         return leaf
 

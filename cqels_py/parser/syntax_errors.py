@@ -6,15 +6,19 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from cqels_py.algebra.function_names import AGGREGATES, FUNCTIONS, instead_of, meant_by
+from cqels_py.algebra.function_names import AGGREGATES, FUNCTIONS, instead_of, is_not_yet, meant_by
 from cqels_py.errors import QuerySyntaxError
 from cqels_py.parser.keywords import KEYWORDS
 from cqels_py.parser.source import Source
 from cqels_py.parser.tokens import Kind, Token
+from cqels_py.terms.versions import refusal
 
 _VALUES = (Kind.VARIABLE, Kind.NUMBER, Kind.STRING)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SCHEME = re.compile(r"<[A-Za-z][A-Za-z0-9+.\-]*:")
+_DIRECTION = re.compile(r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*--\w*")
+_LONGEST_TAG = 64
+_VERSION = re.compile(r"version\s+[\"']", re.IGNORECASE)
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _MOST_WORDS = 7
 _LITERALS = {"a string", "a number", "true", "false", "'+'", "'-'"}
@@ -28,6 +32,8 @@ def explain(source: Source, tokens: Sequence[Token], offset: int, expected: Sequ
     """The error for text that is no SPARQL at this offset of the source."""
     unbalanced = _unbalanced(source, tokens)
     token = _token_at(tokens, offset)
+    if (newer := _newer(source, token.start)) is not None:
+        return newer
     if unbalanced is not None and (token.kind is Kind.END or token.text in _CLOSING.values()):
         return unbalanced
     place = tokens.index(token)
@@ -40,6 +46,20 @@ def explain(source: Source, tokens: Sequence[Token], offset: int, expected: Sequ
     found = "the query ends too early" if token.kind is Kind.END else f"unexpected {token}"
     meant = token.suggestion
     return source.error(f"{found}; expected {wanted}{meant}" if wanted else f"{found}{meant}", token.start)
+
+
+def _newer(source: Source, at: int) -> QuerySyntaxError | None:
+    """The error for syntax of SPARQL 1.2 at this offset."""
+    text = source.text
+    if text[max(0, at - 1) :].startswith("{|"):
+        at -= 1
+    direction = _DIRECTION.search(text, max(0, at - _LONGEST_TAG))
+    if direction is not None and direction.start() <= at < direction.end():
+        at = direction.start()
+    if text[at:].lower().startswith("version") and _VERSION.match(text, at) is None:
+        return None
+    message = refusal(text[at:])
+    return None if message is None else source.error(message, at)
 
 
 def _as_literal(number: str, unit: str) -> str:
@@ -70,6 +90,9 @@ def _call(source: Source, tokens: Sequence[Token], place: int) -> QuerySyntaxErr
             )
         in_expression = at > 0 and (at == place or tokens[at - 1].kind is Kind.MARK)
         if not known and following.is_mark("(") and in_expression and not word.is_word(*KEYWORDS):
+            if is_not_yet(word.text):
+                message = f"{word.text} is a function of SPARQL 1.2, which is not supported yet"
+                return source.error(message, word.start)
             meant = "" if meant_by(word.text) else word.suggestion
             return source.error(f"there is no function {word.text}{meant or f': {instead_of(word.text)}'}", word.start)
     return None

@@ -75,7 +75,7 @@ def put_parts(form: str, chunks: Iterator[bytes], url: str, queue: MessageQueue)
                 else:
                     put(text, kind)
         elif form in ("trig", "ttl"):
-            put_nquads(body, form, url, put_error, put)
+            put_nquads(body, form, url, put_error, put, url)
         else:
             for chunk in body:
                 put(chunk)

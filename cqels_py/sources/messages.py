@@ -22,7 +22,8 @@ from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ndjson import DocumentReader, within_context
 from cqels_py.formats.ntriples import Reading, StatementCheck
-from cqels_py.formats.turtle import PARSER_ERRORS, json_error, syntax_error
+from cqels_py.formats.turtle import PARSER_ERRORS, json_error, syntax_error, turtle_quads
+from cqels_py.formats.turtle_text import FORMS
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.kernels.text.tokenizer import BY_LINE
 from cqels_py.mappings.context import MessageContext
@@ -36,16 +37,10 @@ MOST_BYTES = 16 << 20
 TOPIC = "topic"
 """The variable of a map that is the origin of a message which has no such member."""
 
-_FORMATS = {
-    "nq": pyoxigraph.RdfFormat.N_QUADS,
-    "nt": pyoxigraph.RdfFormat.N_TRIPLES,
-    "trig": pyoxigraph.RdfFormat.TRIG,
-    "ttl": pyoxigraph.RdfFormat.TURTLE,
-}
-_LINES = ("nq", "nt")
+_LINES = {"nq": pyoxigraph.RdfFormat.N_QUADS, "nt": pyoxigraph.RdfFormat.N_TRIPLES}
 """Formats that the tokenizer judges, as in files; the library reads what is well-formed."""
 _JSON, _JELLY = "jsonld", "jelly"
-FORMATS = ("auto", *_FORMATS, _JSON, _JELLY)
+FORMATS = ("auto", *_LINES, "trig", "ttl", _JSON, _JELLY)
 _KINDS = {
     "application/x-jelly-rdf": _JELLY,
     "application/n-quads": "nq",
@@ -157,10 +152,11 @@ class MessageDecoder:
                     if isinstance(self._opening.map, MessageContext):
                         body = within_context(self._opening.map.context, body, self._source, number)
                     yield number, self._json_ld.quads(body, self._source, number)
+                elif form in FORMS:
+                    yield number, self._turtle(form, body, number)
                 else:
-                    if form in _LINES:
-                        self._check(form, body, number)
-                    yield number, list(pyoxigraph.parse(body, format=_FORMATS[form], lenient=form in _LINES))
+                    self._check(form, body, number)
+                    yield number, list(pyoxigraph.parse(body, format=_LINES[form], lenient=True))
             except DataError as error:
                 if error.place is None:
                     # As of Jelly, which has no lines.
@@ -183,9 +179,19 @@ class MessageDecoder:
         try:
             check.check(body)
         except DataError as error:
-            assert error.place is not None
-            where = f"line {error.place.line}, column {error.place.column} of the message"
-            raise DataError(f"{where}: {error.message}", self._place(number)) from None
+            raise self._within(number, error) from None
+
+    def _turtle(self, form: str, body: bytes, number: int) -> list[Any]:
+        """The statements of a message of Turtle or TriG. DataError for the first error."""
+        try:
+            return turtle_quads(body, form, self._source)
+        except DataError as error:
+            raise self._within(number, error) from None
+
+    def _within(self, number: int, error: DataError) -> DataError:
+        """An error of a message's text, with its place in the message."""
+        where = "" if error.place is None else f"line {error.place.line}, column {error.place.column} of the message: "
+        return DataError(f"{where}{error.message}", self._place(number))
 
     def _form(self, body: bytes, kind: str | None) -> str:
         if isinstance(self._opening.map, MessageContext):

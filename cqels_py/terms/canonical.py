@@ -7,6 +7,7 @@ import re
 from cqels_py.errors import DataError
 from cqels_py.terms.labels import LABEL
 from cqels_py.terms.layout import XSD
+from cqels_py.terms.versions import refusal
 
 _LITERAL = re.compile(
     r'"((?:[^"\\]|\\.)*+)"(?:[ \t]*@([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)|[ \t]*\^\^[ \t]*(<[^<>]*>))?', re.DOTALL
@@ -90,6 +91,9 @@ def is_bare_iri(text: str) -> bool:
 
 def malformed(text: str) -> DataError:
     """The error for a text that is not a term, with the term to write instead where it can be guessed."""
+    newer = refusal(text) if text.startswith(("<<", '"')) else None
+    if newer is not None:
+        return DataError(newer)
     instead = _instead(text)
     known = '<iri>, "text", "text"@en, "1"^^<datatype> or _:label'
     return DataError(f"{_shown(text)} is not a term in N-Triples syntax: {instead or known}")

@@ -198,3 +198,19 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "pyjelly.jelly", None)
     with pytest.raises(CqelsError, match=r"needs the package pyjelly: pip install 'cqels_py\[jelly\]'"):
         read(good)
+
+
+def test_generalized_statements_are_refused(tmp_path: Path) -> None:
+    from pyjelly.integrations.generic.generic_sink import BlankNode
+
+    for place, statement in (
+        ("subject", (literal("x"), iri("p"), iri("o"), iri("g"))),
+        ("predicate", (iri("s"), BlankNode("b"), iri("o"), iri("g"))),
+        ("predicate", (iri("s"), literal("p"), iri("o"), iri("g"))),
+        ("graph", (iri("s"), iri("p"), iri("o"), literal("g"))),
+    ):
+        path = written(tmp_path / "g.jelly", [[statement]], None)
+        with pytest.raises(
+            DataError, match=rf"frame 1 is .*: the {place} of a statement is .*generalized statements are not"
+        ):
+            read(path)

@@ -162,7 +162,14 @@ def test_errors_of_a_text_that_comes_while_it_is_read(form: str) -> None:
         graph = statement if form == "ttl" else f":g {{ {statement} }}"
         text = (PREFIXES + elements(form, 1) + graph + "\n" + elements(form, 2)).encode("utf-8", "surrogateescape")
         put, wrong = list[bytes](), list[DataError]()
-        put_nquads((text[at : at + 9] for at in range(0, len(text), 9)), form, "http://b/", wrong.append, put.append)
+        put_nquads(
+            (text[at : at + 9] for at in range(0, len(text), 9)),
+            form,
+            "http://b/",
+            wrong.append,
+            put.append,
+            "http://b/",
+        )
         if message == "a relative IRI needs a base":
             assert not wrong
         else:
@@ -174,7 +181,7 @@ def test_errors_of_a_text_that_comes_while_it_is_read(form: str) -> None:
 def test_what_is_left_out_is_told(source: Source) -> None:
     wrong = list[DataError]()
     text = f"{PREFIXES}:s1 :p 1 .\n:s2 :p [ :q 1 ] ,\n  zz:b ; :r 4 . :s3 :p 3 .\n"
-    put_nquads(iter([text.encode()]), "ttl", "http://b/", wrong.append, bytes)
+    put_nquads(iter([text.encode()]), "ttl", "http://b/", wrong.append, bytes, None)
     assert [error.element for error in wrong] == [":s2 :p [ :q 1 ] ,\n  zz:b ; :r 4 ."]
 
 

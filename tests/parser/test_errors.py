@@ -51,6 +51,16 @@ SYNTAX = [
     (f"SELECT ?x {{ {BLOCK} FILTER(?x<?y&&?z>?x) }}", (2, 51), "'<?y&&?z>' reads as an IRI here: to compare, write"),
     (f"SELECT ?x {{ {BLOCK}\n ?x foaf:name ?n }}", (3, 5), "'foaf:' of 'foaf:name' is not declared: add PREFIX foaf: <"),
     (r"SELECT ?x { STREAM :s [NOW] { ?x :p '\u00g0' } }", (2, 38), "\\u takes four hexadecimal digits"),
+    # Syntax of SPARQL 1.2.
+    (f"SELECT ?x {{ {BLOCK}\n << :a :b :c >> :p ?x }}", (3, 2), "'<<' is a reifier of RDF 1.2, which is not supported yet"),
+    ("SELECT ?x { STREAM :s [NOW] {\n ?x :p <<( :a :b ?x )>> } }", (3, 8), "'<<(' is a triple term of RDF 1.2"),
+    ("SELECT ?x { MATCH WITHIN 5m { EVENT ON :s {\n <<:a :b ?x>> :p 1 } } }", (3, 2), "'<<' is a reifier of RDF 1.2"),
+    (f"SELECT ?x {{ {BLOCK}\n ?x :p ?y ~ :r }}", (3, 11), "'~' is a reifier of RDF 1.2"),
+    (f"SELECT ?x {{ {BLOCK}\n ?x :p ?y {{| :a ?z |}} }}", (3, 11), "'{|' is an annotation of RDF 1.2"),
+    (f"SELECT ?x {{ {BLOCK}\n ?x :p 'a'@en--ltr }}", (3, 11), "'@en--ltr' is a base direction of RDF 1.2"),
+    ("VERSION '1.2' SELECT ?x {}", (2, 1), "'VERSION' is an announcement of RDF 1.2"),
+    (with_filter("isTRIPLE(?v)"), (4, 9), "isTRIPLE is a function of SPARQL 1.2, which is not supported yet"),
+    (with_filter("1 = LANGDIR(?v)"), (4, 13), "LANGDIR is a function of SPARQL 1.2"),
     # Windows.
     ("SELECT ?x { ?x :p ?v }", (2, 1), "the query reads no stream"),
     ("SELECT ?x { STREAM :s { ?x :p ?v } }", (2, 23), "expected '[' and a window after the stream"),

@@ -7,6 +7,7 @@ import pytest
 from cqels_py.algebra.match_automaton import MOST_IN_ALL
 from cqels_py.algebra.nodes import EventSequence, Match, Output, Project
 from cqels_py.algebra.printer import algebra_text
+from cqels_py.engine.engine import Engine
 from cqels_py.errors import QueryError, QuerySyntaxError, UnsupportedQuery
 from cqels_py.kernels.patterns.runs import MOST_ENTRIES
 from cqels_py.parser import parse
@@ -32,7 +33,7 @@ REFUSED = [
     ("MATCH WITHIN 5m {\nEVENT ON :s { ?a :p+ ?k } }", UnsupportedQuery, (4, 1), "an EVENT takes triple patterns"),
     ("MATCH WITHIN 5m {\nEVENT ON :s { ?a :k ?k FILTER(?z > 1) } }", QuerySyntaxError, (4, 1), "write the FILTER outside of it"),
     (f"MATCH WITHIN 5m {{\nNOT {A} SEQ {B} }}", QuerySyntaxError, (4, 1), "NOT stands between two events: A SEQ NOT N SEQ C"),
-    (f"MATCH WITHIN 5m {{\n{A} SEQ NOT {B} }}", QuerySyntaxError, (4, 39), "NOT stands between two events"),
+    (f"MATCH WITHIN 5m {{\n{A} SEQ NOT {B} }}", QuerySyntaxError, (4, 39), "follows within 5 minutes write STREAM <a> [FROM NOW"),
     (f"MATCH WITHIN 5m {{\n{A} SEQ NOT {B} SEQ NOT {B} SEQ {C} }}", QuerySyntaxError, (4, 39), "NOT stands between two events"),
     (f"MATCH WITHIN 5m {{ {{ {A}+ SEQ {B} }}+ }}", UnsupportedQuery, (3, 19), "a '+' inside of a '+'"),
     (f"MATCH FIRST WITHIN 5m {{ {A} }}", QuerySyntaxError, (3, 7), "expected ALL, LATEST or EARLIEST, or WITHIN"),
@@ -119,3 +120,19 @@ def test_the_algebra_is_printed_as_it_was_written():
         "OR EVENT ON <urn:cqels:window:1> AT ?t { ?d <http://ex.org/k> ?k FILTER(?k != <http://ex.org/x>) } }"
         in printed
     )
+
+
+def test_the_way_out_for_a_not_at_the_end_works() -> None:
+    with pytest.raises(QuerySyntaxError) as raised:
+        parse(query(f"MATCH WITHIN 5m {{ {A} SEQ NOT {B} }}"))
+    text = raised.value.message.partition("write ")[2]
+    for name in "an":
+        text = text.replace(f"<{name}>", "<http://ex.org/s>", 1).replace("…", f"?x <http://ex.org/is> '{name}'", 1)
+    with Engine() as engine:
+        asked = engine.register(f"SELECT ?x {{ {text} }}")
+        for second, name, kind in [(0, "x", "a"), (10, "y", "a"), (20, "x", "n"), (200, "z", "a"), (501, "z", "n")]:
+            triple = (f"http://ex.org/{name}", "http://ex.org/is", f'"{kind}"')
+            engine.push("http://ex.org/s", [triple], time=second * 1_000_000)
+        engine.advance(1000 * 1_000_000)
+        found = [(result.time // 1_000_000, str(result.bindings["x"])) for result in asked.results()]
+    assert found == [(310, "http://ex.org/y"), (500, "http://ex.org/z")]

@@ -20,7 +20,7 @@ from cqels_py.formats.endings import ENDINGS
 from cqels_py.formats.json_ld import JsonLd
 from cqels_py.formats.ntriples import StatementCheck
 from cqels_py.formats.times import NO_TIME, time_of_text
-from cqels_py.formats.turtle import PARSER_ERRORS, json_error, syntax_error
+from cqels_py.formats.turtle import PARSER_ERRORS, json_error, syntax_error, turtle_quads
 from cqels_py.parser.times import duration_of
 from cqels_py.sources.ldes.bounds import FIRST, LAST, TREE, bounds
 
@@ -116,6 +116,8 @@ def _parsed(body: bytes, kind: str, url: str, json_ld: JsonLd) -> list[Any]:
         if form in (pyoxigraph.RdfFormat.N_QUADS, pyoxigraph.RdfFormat.N_TRIPLES):
             StatementCheck(Dictionary(), form == pyoxigraph.RdfFormat.N_QUADS, url).check(body)
             return list(pyoxigraph.parse(body, format=form, lenient=True))
+        if form in (pyoxigraph.RdfFormat.TURTLE, pyoxigraph.RdfFormat.TRIG):
+            return turtle_quads(body, "ttl" if form == pyoxigraph.RdfFormat.TURTLE else "trig", url, url)
         return list(pyoxigraph.parse(body, format=form, base_iri=url))
     except PARSER_ERRORS as error:
         raise (json_error(error, body, url) if is_json else syntax_error(error, url)) from None
