@@ -22,6 +22,7 @@ CODES = {
     "UnsupportedQuery": "CQ-UNSUPPORTED",
     "DataError": "CQ-DATA",
     "NotWellFormed": "CQ-XML",
+    "TooDeep": "CQ-DEPTH",
     "TermCollision": "CQ-COLLISION",
     "UsageError": "CQ-USAGE",
     "MissingExtra": "CQ-EXTRA",

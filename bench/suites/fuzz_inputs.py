@@ -4,8 +4,9 @@
 
 from the repository's root. Valid files of every format (also compressed) and query texts in all dialects are mutated at
 random by hypothesis, N of each. A file is read as a stream, once stopping at errors and once skipping them, and as
-static data; a query is registered. A failing case is shrunk and printed. bench/results/fuzz_inputs.json records the
-number of cases and the seed.
+static data; a query is registered. A failing case is shrunk and printed. Brackets of all formats are nested up to 100,000
+deep, N / 100 documents of each in a process of its own, with limits of memory and time. bench/results/fuzz_inputs.json
+records the number of cases and the seed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from bench.suites.fuzzed.mutations import files, queries
+from bench.suites.fuzzed.nested import run_apart
 from bench.suites.fuzzed.promises import check_file, check_query
 from bench.suites.outcome import folder_of, parser_of, taken_now
 
@@ -61,10 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "files": tried(files(), file, examples, asked.seed),
             "queries": tried(queries(), query, examples, asked.seed),
         }
+    started = time.perf_counter()
+    nested = run_apart(examples // 100, asked.seed)
+    took["nested"] = time.perf_counter() - started
     figures = {
         "seed": asked.seed,
         "files": dict(sorted(forms.items())),
         "queries": {"registered": sound[True], "refused": sound[False]},
+        "nested": nested,
         "seconds": {name: round(seconds, 1) for name, seconds in took.items()},
     }
     for name, found in figures.items():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from cqels_py.errors import DataError, Place, UsageError
+from cqels_py.formats.depth import check_depth
 
 Json: TypeAlias = Any
 Contexts: TypeAlias = Mapping[str, Json]
@@ -73,6 +74,7 @@ def inlined(text: bytes, contexts: Contexts, source: str, line: int | None = Non
     """
     if not contexts or _KEY not in text:
         return text
+    check_depth(text, "jsonld", source, line)
     try:
         document = json.loads(text.decode("utf-8-sig"), parse_int=_Number, parse_float=_Number)
         return _written(_with_contexts(document, contexts, ())).encode()

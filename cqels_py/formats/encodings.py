@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Final
 
 from cqels_py.errors import DataError, Place
+from cqels_py.formats.depth import TooDeep, check_depth
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _UTF_16: Final = (
@@ -110,8 +111,9 @@ def _document(line: bytes) -> object | None:
     if not line.startswith((b"{", b"[")) or not line.endswith((b"}", b"]")) or len(line) > _FIRST_JSON:
         return None
     try:
+        check_depth(line, "json")
         found: object = json.loads(line)
-    except (ValueError, RecursionError):
+    except (TooDeep, ValueError, RecursionError):
         return None
     return found
 

@@ -7,7 +7,7 @@ N-Quads are also those of named graphs with timestamps, as their times are in th
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final
@@ -17,6 +17,7 @@ import pyoxigraph
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, MissingExtra
+from cqels_py.formats.depth import at_most
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ndjson import DocumentReader
 from cqels_py.formats.ntriples import ElementReader, Reading
@@ -135,7 +136,9 @@ def _frames(frames: Iterator[Any], file: _Chunks, source: str) -> Iterator[list[
         number += 1
         try:
             frame = next(frames, None)
-            found = None if frame is None else [_quad(each) for each in frame if type(each).__name__ != "Prefix"]
+            found = None if frame is None else at_most(_quads(frame))
+        except DataError as error:
+            raise DataError(f"{source}: frame {number}: {error.message}") from None
         except Exception as error:
             # Those of the library and of protobuf, which have no class in common.
             raise file.error or _unreadable(error, source, number) from None
@@ -144,6 +147,10 @@ def _frames(frames: Iterator[Any], file: _Chunks, source: str) -> Iterator[list[
                 raise file.error
             return
         yield found
+
+
+def _quads(frame: Iterable[Any]) -> Iterator[Any]:
+    return (_quad(each) for each in frame if type(each).__name__ != "Prefix")
 
 
 def _unreadable(error: Exception, source: str, frame: int = 1) -> DataError:

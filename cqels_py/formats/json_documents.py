@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from cqels_py.errors import DataError, Place
+from cqels_py.formats.depth import check_depth
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -14,11 +15,13 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 def json_value(body: bytes, source: str | None = None) -> Any:
     """The value of a document in UTF-8. All of its texts can be written in UTF-8 again.
 
-    DataError, with the place, for one that is none, or has half of a character: a surrogate without the other one.
+    DataError, with the place, for one that is none, is nested too deeply, or has half of a character: a surrogate without the
+    other one.
 
     >>> json_value(b'{"a": [1, "\\\\ud83d\\\\ude00"]}')
     {'a': [1, '😀']}
     """
+    check_depth(body, "json", source)
     try:
         text = body.decode("utf-8-sig")
         found = json.loads(text, parse_constant=_no_constant)

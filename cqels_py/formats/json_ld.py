@@ -17,6 +17,7 @@ from typing import IO, Any, cast
 import pyoxigraph
 
 from cqels_py.formats.contexts import Contexts, inlined
+from cqels_py.formats.depth import at_most, check_depth
 from cqels_py.formats.omissions import Omissions, logged_omissions
 from cqels_py.terms.layout import XSD
 from cqels_py.terms.values import double_text
@@ -62,12 +63,14 @@ class JsonLd:
     def quads(self, document: bytes, source: str, line: int | None = None, *, rename: bool = False) -> list[Any]:
         """The statements of a document. `rename`: its blank nodes are those of no other one.
 
-        DataError for a context that was not supplied, PARSER_ERRORS of `turtle` for other input that cannot be read.
+        DataError for a context that was not supplied, and beyond limits; PARSER_ERRORS of `turtle` for other input that cannot be
+        read.
         """
         document = inlined(document, self.contexts, source, line)
+        check_depth(document, "jsonld", source, line)
         judge = Judge(self.omissions)
         judge.look(document)
-        return judge.statements(self.parser(document, rename=rename))
+        return judge.statements(at_most(self.parser(document, rename=rename), source, line))
 
     def parser(self, document: bytes | IO[bytes], *, rename: bool = False) -> Iterator[Any]:
         """The library's parser, whose statements are to be judged."""

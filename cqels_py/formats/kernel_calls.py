@@ -7,7 +7,7 @@ from typing import Final
 
 from cqels_py.kernels.compiler.manifest import KernelCall, manifest
 
-_STATEMENTS: Final = ("ntriples", "times")
+_STATEMENTS: Final = ("ntriples", "times", "depth")
 _READING: Final[Mapping[str, tuple[str, ...]]] = {
     "nq": (*_STATEMENTS, "lines"),
     "nt": (*_STATEMENTS, "lines", "nesting"),

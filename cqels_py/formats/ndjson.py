@@ -18,6 +18,7 @@ import pyoxigraph
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
+from cqels_py.formats.depth import check_depth
 from cqels_py.formats.json_ld import JsonLd
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ntriples import TIME_OF_LINE, ElementReader, Reading
@@ -181,6 +182,7 @@ def _documents(
 
 def within_context(context: bytes, line: bytes, source: str, number: int) -> bytes:
     """An object with the context; text that is no JSON as it is, for the parser to report. DataError for other JSON."""
+    check_depth(line, "json", source, number)
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

@@ -17,6 +17,7 @@ import pyoxigraph
 from cqels_py.errors import DataError, Place
 from cqels_py.formats.compression import ByteStream
 from cqels_py.formats.contexts import NOT_LOADED, named_in, not_supplied, with_contexts
+from cqels_py.formats.depth import TooDeep, at_most, check_depth, shallow
 from cqels_py.formats.encodings import BYTE_ORDER_MARK, without_mark, xml_in_utf8
 from cqels_py.formats.json_ld import JsonLd, Judge
 from cqels_py.formats.lines import Malformed
@@ -28,6 +29,8 @@ from cqels_py.formats.turtle_text import PARSER_ERRORS as PARSER_ERRORS
 from cqels_py.formats.xml import LANGUAGES_WITHIN, NotWellFormed, checked, takes_language_away
 
 RDF_FORMATS = {
+    "nt": pyoxigraph.RdfFormat.N_TRIPLES,
+    "nq": pyoxigraph.RdfFormat.N_QUADS,
     "ttl": pyoxigraph.RdfFormat.TURTLE,
     "trig": pyoxigraph.RdfFormat.TRIG,
     "rdf": pyoxigraph.RdfFormat.RDF_XML,
@@ -54,6 +57,18 @@ _UNLABELLED = re.compile(
 )
 _LIKE_OURS = re.compile(_UNLABELLED.pattern.replace(rb"[0-9a-f]{24,32}", rb"node\.[^\s<>]+"), re.MULTILINE)
 """Labels in the file that look like the new ones."""
+
+
+def statements_of(
+    document: bytes, form: str, source: str | None = None, line: int | None = None, **options: Any
+) -> list[Any]:
+    """All statements of a document. DataError for one that is nested too deeply or has too many; PARSER_ERRORS.
+
+    `line`: that of the document in its source, where errors are to name it alone. `options`: those of the library.
+    """
+    check_depth(document, form, source, line)
+    parser = pyoxigraph.parse(document, format=RDF_FORMATS[form], **options)
+    return at_most(parser, source, line)
 
 
 def nquads_blocks(
@@ -84,7 +99,7 @@ def nquads_blocks(
             quads = list(_of_rdf_1_1(quads, source, malformed))
             nquads = to_nquads(quads)
         yield names.rename(nquads)
-    if isinstance(stream.error, NotWellFormed):
+    if isinstance(stream.error, NotWellFormed | TooDeep):
         malformed(stream.error)
     elif stream.error is not None:
         raise stream.error
@@ -119,7 +134,7 @@ def put_nquads(
             # The library would make another one of it.
             broken.append(error)
 
-    text = TurtleText(names.watched(without_mark(watched())), form, source, base)
+    text = TurtleText(names.watched(shallow(without_mark(watched()), form, source)), form, source, base)
     _tell(text.announcement(), malformed)
     while text.parser is not None:
         wrong: DataError | None = None
@@ -132,7 +147,9 @@ def put_nquads(
             else:
                 text.parser = None
         except PARSER_ERRORS as error:
-            if not broken:
+            if isinstance(text.error, TooDeep):
+                text.parser = None
+            elif not broken:
                 wrong = text.recover(error, batch)
         give()
         if broken:
@@ -155,7 +172,7 @@ def _of_rdf_1_1(quads: Iterable[Any], source: str, malformed: Malformed) -> Iter
 def _turtle_blocks(
     chunks: Iterator[bytes], form: str, source: str, malformed: Malformed, names: BlankNames
 ) -> Iterator[bytes]:
-    text = TurtleText(names.watched(without_mark(chunks)), form, source)
+    text = TurtleText(names.watched(shallow(without_mark(chunks), form, source)), form, source)
     _tell(text.announcement(), malformed)
     while text.parser is not None:
         batch = list[Any]()
@@ -166,6 +183,8 @@ def _turtle_blocks(
         if beyond is not None:
             del batch[beyond:]
             wrong = text.refuse(batch)
+        elif isinstance(text.error, TooDeep) and error is not None:
+            text.parser = None
         elif error is not None:
             wrong = _explained(text.recover(error, batch), source)
         elif len(batch) < _BATCH:
@@ -173,7 +192,9 @@ def _turtle_blocks(
         if batch:
             yield names.rename(nquads if len(batch) == count else to_nquads(batch))
         _tell(wrong, malformed)
-    if text.error is not None:
+    if isinstance(text.error, TooDeep):
+        malformed(text.error)
+    elif text.error is not None:
         raise text.error
 
 
@@ -181,7 +202,7 @@ def turtle_quads(body: bytes, form: str, source: str, base: str | None = None) -
     """The statements of a whole text of Turtle or TriG. DataError, with its place in the text, for the first error."""
     body = body.removeprefix(BYTE_ORDER_MARK)
     with suppress(*PARSER_ERRORS):
-        quads = list(pyoxigraph.parse(body, format=FORMS[form], base_iri=base))
+        quads = statements_of(body, form, source, base_iri=base)
         if version_announced(body) is None and not any(is_beyond(quad.object) for quad in quads):
             return quads
     # Read again, to find the place.
@@ -214,8 +235,8 @@ def _tell(wrong: DataError | None, malformed: Malformed) -> None:
 def _prepared(chunks: Iterator[bytes], form: str, source: str, json_ld: JsonLd) -> Iterator[bytes]:
     """The chunks in the form that the library reads."""
     if form == "rdf":
-        return checked(xml_in_utf8(chunks, source), source)
-    return with_contexts(without_mark(chunks), json_ld.contexts, source)
+        return checked(shallow(xml_in_utf8(chunks, source), form, source), source)
+    return shallow(with_contexts(without_mark(chunks), json_ld.contexts, source), form, source)
 
 
 def to_nquads(quads: list[Any]) -> bytes:
@@ -238,8 +259,8 @@ def _batches(
                 malformed(json_error(error, names.beginning, source))
             else:
                 malformed(_explained(syntax_error(error, source), source))
-            if not isinstance(error, SyntaxError):
-                # The parser does not advance any further.
+            if form == "jsonld" or not isinstance(error, SyntaxError):
+                # The parser does not advance any further, or where it would go on texts and brackets may not be those of the scan.
                 return
         elif len(batch) < _BATCH:
             return

@@ -17,6 +17,7 @@ import pyarrow as pa
 from cqels_py.batches.elements import Ids
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, Place
+from cqels_py.formats.depth import TooDeep, check_depth, is_too_deep
 from cqels_py.formats.lines import Malformed
 from cqels_py.mappings.rows import Rows, variable_of
 from cqels_py.mappings.terms import ids_of_column
@@ -57,12 +58,18 @@ def _objects(
     scan = json.JSONDecoder(parse_constant=_no_number).scan_once  # type: ignore[attr-defined]
     objects: list[dict[str, Any]] = []
     numbers: list[int] = []
+    some_too_deep = is_too_deep(b"\n".join(lines), "ndjson")
     for number, raw in enumerate(lines, first):
         line = raw.decode().strip(_SPACE)
         if not line:
             continue
         try:
+            if some_too_deep:
+                check_depth(raw, "ndjson", source, number)
             found, end = scan(line, 0)
+        except TooDeep as error:
+            malformed(error.about(raw.decode()))
+            continue
         except _UNREADABLE as error:
             malformed(_unreadable(error, number, source).about(raw.decode()))
             continue

@@ -27,7 +27,7 @@ from cqels_py.parser.prepare import STAR, FreshVariables, Prepared, prepare
 from cqels_py.parser.prologue import Prologue, check_prefixes, read_prologue
 from cqels_py.parser.rules import RuleBuilder, RulesBlock
 from cqels_py.parser.source import Edit, EditedText, Source, Unplaced
-from cqels_py.parser.tokens import Kind, Token, Tokens, tokenize
+from cqels_py.parser.tokens import Kind, Token, Tokens, check_brackets, tokenize
 from cqels_py.rewrites.join_events import Misplaced, join_events
 
 _FORMS = ("SELECT", "CONSTRUCT", "ASK", "DESCRIBE")
@@ -93,6 +93,7 @@ class _Parse:
         if len(tokens) == 1:
             raise source.error("there is no query here: expected SELECT, CONSTRUCT, ASK or DESCRIBE", 0)
         _check_counts(source, tokens)
+        check_brackets(source, tokens)
         self._prologue: Prologue = read_prologue(source, tokens, base)
         self._dialect = dialects.detect(source, tokens, dialect)
         self._lifted: Lifted = lift(source, self._tokens, self._prologue, self._dialect)

@@ -15,6 +15,9 @@ from cqels_py.parser.keywords import KEYWORDS
 from cqels_py.parser.source import Source
 from cqels_py.suggestions import did_you_mean
 
+MOST_BRACKETS = 100
+"""The deepest that brackets of a query are nested: grammars are recursive, and take time that grows faster than the depth."""
+
 
 class Kind(Enum):
     IRI = auto()
@@ -102,6 +105,20 @@ def tokenize(source: Source) -> Tokens:
     end = len(source.text.rstrip()) if source.text.strip() else 0
     tokens.append(Token(Kind.END, "", end, end))
     return Tokens(tuple(tokens), tuple(comments))
+
+
+def check_brackets(source: Source, tokens: Sequence[Token]) -> None:
+    """QuerySyntaxError, with the place, where brackets are nested more than MOST_BRACKETS deep."""
+    depth = 0
+    for token in tokens:
+        if token.kind is Kind.MARK and token.text in "([{":
+            depth += 1
+            if depth > MOST_BRACKETS:
+                raise source.error(
+                    f"the query is nested too deeply: it has more than {MOST_BRACKETS} open brackets", token.start
+                )
+        elif token.kind is Kind.MARK and token.text in ")]}":
+            depth = max(depth - 1, 0)
 
 
 class Cursor:

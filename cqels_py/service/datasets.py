@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 from cqels_py.errors import UsageError
+from cqels_py.parser.tokens import MOST_BRACKETS
 from cqels_py.service.failures import Forbidden
 
 _TOKEN = re.compile(
     r'''"""(?:[^\\]|\\.)*?(?:"""|\Z) | \'\'\'(?:[^\\]|\\.)*?(?:\'\'\'|\Z) | "(?:[^"\\\n\r]|\\.)*"? | '(?:[^'\\\n\r]|\\.)*'?
     | (?P<iri><[^<>"{}|^`\\\x00-\x20]*>) | \#[^\n\r]*
-    | (?P<variable>[?$]\w+) | (?P<name>[\w.-]*+:[\w.:%\\-]*+) | (?P<words>[\w.-]+)''',
+    | (?P<variable>[?$]\w+) | (?P<name>[\w.-]*+:[\w.:%\\-]*+) | (?P<words>[\w.-]+)
+    | (?P<bracket>[\[\](){}])''',
     re.VERBOSE | re.DOTALL,
 )
 # Words with no space between them are one match, so that the search for the colon of a name does not begin again at each character.
@@ -38,13 +40,18 @@ class AskedDataset:
 
 def dataset_of(text: str, base: str) -> AskedDataset:
     """The graphs that a query names, by its text. Forbidden for one with SERVICE, UsageError for FROM with a prefix."""
-    found = AskedDataset()
+    found, depth = AskedDataset(), 0
     before: list[str] = ["", ""]
     for kind, token in _tokens(text):
         word = token.upper() if kind == "word" else ""
         if word == "SERVICE":
             raise Forbidden("one-shot queries ask no other server: register a query with SERVICE, or leave it out")
         after_from = before[-1] == "FROM" or before == ["FROM", "NAMED"]
+        if kind == "bracket":
+            depth = depth + 1 if token in "([{" else max(depth - 1, 0)
+            if depth > MOST_BRACKETS:
+                raise UsageError(f"the query is nested too deeply: it has more than {MOST_BRACKETS} open brackets")
+            continue
         if kind == "iri":
             iri = resolved(base, token[1:-1])
             if before[-1] == "BASE":

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import pyoxigraph
-
 from cqels_py.algebra.nodes import Dialect
 from cqels_py.connections.location import without_secrets
 from cqels_py.dictionary import Dictionary
@@ -18,13 +16,14 @@ from cqels_py.engine.options import EVENTS, KEEP, WALL, check_duplicates
 from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.ntriples import StatementCheck
 from cqels_py.formats.python_times import duration
+from cqels_py.formats.turtle import statements_of, to_nquads
 from cqels_py.suggestions import unknown
 
 _IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|\\^`\x7f]*')
 DIALECTS = tuple(dialect.value for dialect in Dialect)
 _INLINE = {
-    "application/trig": pyoxigraph.RdfFormat.TRIG,
-    "text/turtle": pyoxigraph.RdfFormat.TURTLE,
+    "application/trig": "trig",
+    "text/turtle": "ttl",
 }
 _LINES = {"application/n-quads": True, "application/n-triples": False}
 """Formats that the tokenizer reads, and whether statements may name graphs."""
@@ -204,12 +203,12 @@ def inline_static(given: Mapping[str, str]) -> bytes:
         StatementCheck(Dictionary(), _LINES[given["type"]], "static data").check(text)
         return text
     try:
-        quads = list(pyoxigraph.parse(given["data"].encode(), format=_INLINE[given["type"]]))
+        quads = statements_of(given["data"].encode(), _INLINE[given["type"]], "static data")
     except SyntaxError as error:
         raise DataError(f"static data: {error.msg}", Place(error.lineno or 1, error.offset)) from None
     except ValueError as error:
         raise DataError(f"static data: {error}") from None
-    return pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS) or b""
+    return to_nquads(quads)
 
 
 def _static(given: object) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.errors import DataError, Place, UsageError
+from cqels_py.formats.depth import MOST_STATEMENTS, too_many
 from cqels_py.formats.joined_documents import Joined, JoinedDocuments
 from cqels_py.formats.json_documents import json_value
 from cqels_py.formats.kernel_calls import calls_to_read
@@ -111,7 +112,13 @@ def _of_text(
         opening.json_ld,
         by_subject=by_subject,
     )
-    return concatenate_elements(list(batches))
+    found, triples = list[ElementBatch](), 0
+    for batch in batches:
+        found.append(batch)
+        triples += len(batch.subject)
+        if triples > MOST_STATEMENTS:
+            raise too_many(Place(1, None, source))
+    return concatenate_elements(found)
 
 
 def _json(bodies: Sequence[bytes], format: str, opening: Opening, source: str, arrival: int) -> Joined:

@@ -9,7 +9,6 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-import pyoxigraph
 
 from cqels_py.batches.elements import ElementBatch, Ids
 from cqels_py.batches.rearrange import concatenate_elements
@@ -22,7 +21,7 @@ from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed
 from cqels_py.formats.ndjson import DocumentReader, within_context
 from cqels_py.formats.ntriples import Reading, StatementCheck
-from cqels_py.formats.turtle import PARSER_ERRORS, json_error, syntax_error, turtle_quads
+from cqels_py.formats.turtle import PARSER_ERRORS, json_error, statements_of, syntax_error, turtle_quads
 from cqels_py.formats.turtle_text import FORMS
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.kernels.text.tokenizer import BY_LINE
@@ -37,7 +36,7 @@ MOST_BYTES = 16 << 20
 TOPIC = "topic"
 """The variable of a map that is the origin of a message which has no such member."""
 
-_LINES = {"nq": pyoxigraph.RdfFormat.N_QUADS, "nt": pyoxigraph.RdfFormat.N_TRIPLES}
+_LINES = ("nq", "nt")
 """Formats that the tokenizer judges, as in files; the library reads what is well-formed."""
 _JSON, _JELLY = "jsonld", "jelly"
 FORMATS = ("auto", *_LINES, "trig", "ttl", _JSON, _JELLY)
@@ -156,7 +155,7 @@ class MessageDecoder:
                     yield number, self._turtle(form, body, number)
                 else:
                     self._check(form, body, number)
-                    yield number, list(pyoxigraph.parse(body, format=_LINES[form], lenient=True))
+                    yield number, statements_of(body, form, self._source, number, lenient=True)
             except DataError as error:
                 if error.place is None:
                     # As of Jelly, which has no lines.

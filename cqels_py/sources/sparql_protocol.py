@@ -22,6 +22,7 @@ from rdflib import BNode, Literal, URIRef
 
 from cqels_py.connections.reach import Reach
 from cqels_py.errors import CqelsError, DataError
+from cqels_py.formats.depth import TooDeep, check_depth
 from cqels_py.terms.rdf import canonical, exact_literal, from_rdflib
 
 Term = URIRef | Literal | BNode
@@ -47,7 +48,16 @@ def select(endpoint: str, query: str, *, timeout: float, reach: Reach | None = N
     if urlsplit(endpoint).scheme not in ("http", "https"):
         raise DataError(f"SERVICE <{endpoint}>: an endpoint is reached by http or https")
     try:
-        return _solutions(_answer(endpoint, query, timeout, reach))
+        answer = _answer(endpoint, query, timeout, reach)
+    except _Problem as problem:
+        raise DataError(f"SERVICE <{endpoint}>: {problem.message}") from None
+    return answered(endpoint, answer)
+
+
+def answered(endpoint: str, answer: bytes) -> Sequence[Solution]:
+    """The solutions in an endpoint's answer. DataError names the endpoint and the fault."""
+    try:
+        return _solutions(answer)
     except _Problem as problem:
         raise DataError(f"SERVICE <{endpoint}>: {problem.message}") from None
 
@@ -114,10 +124,13 @@ def _answer(endpoint: str, query: str, timeout: float, reach: Reach | None) -> b
 
 def _solutions(answer: bytes) -> Sequence[Solution]:
     try:
+        check_depth(answer, "json", "its answer")
         bindings = json.loads(answer)["results"]["bindings"]
         if not isinstance(bindings, list):
             raise TypeError(bindings)
         return [{name: _checked(_term(value)) for name, value in solution.items()} for solution in bindings]
+    except TooDeep as error:
+        raise _Problem(str(error)) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         begin = answer[:_SHOWN].decode("utf-8", "replace")
         raise _Problem(f"its answer is not in the SPARQL 1.1 JSON format ({_ACCEPT}), it begins {begin!r}") from None

@@ -154,8 +154,8 @@ WRONG_ROWS = {
     '{"a": 1} {"b": 2}': "expected one JSON object a line",
     '{"a": NaN}': "NaN is no JSON value",
     '{"a": }': "this is no JSON",
-    "{" * 100_000: "no JSON",
-    '{"a":' * 100_000: "nested too deeply",
+    "{" * 100_000: "nested more than 100 deep",
+    '{"a":' * 100_000: "nested more than 100 deep",
     json.dumps({**ROWS[0], "time": None}): r"\?time is unbound; expected a time like",
     json.dumps({**ROWS[0], "time": "noon"}): '\\?time is "noon"; expected a time like',
     json.dumps(

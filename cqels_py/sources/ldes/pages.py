@@ -20,20 +20,20 @@ from cqels_py.formats.endings import ENDINGS
 from cqels_py.formats.json_ld import JsonLd
 from cqels_py.formats.ntriples import StatementCheck
 from cqels_py.formats.times import NO_TIME, time_of_text
-from cqels_py.formats.turtle import PARSER_ERRORS, json_error, syntax_error, turtle_quads
+from cqels_py.formats.turtle import PARSER_ERRORS, json_error, statements_of, syntax_error, turtle_quads
 from cqels_py.parser.times import duration_of
 from cqels_py.sources.ldes.bounds import FIRST, LAST, TREE, bounds
 
 _LDES = "https://w3id.org/ldes#"
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _FORMATS: Final = {
-    "application/n-quads": pyoxigraph.RdfFormat.N_QUADS,
-    "application/n-triples": pyoxigraph.RdfFormat.N_TRIPLES,
-    "application/trig": pyoxigraph.RdfFormat.TRIG,
-    "text/turtle": pyoxigraph.RdfFormat.TURTLE,
-    "application/ld+json": pyoxigraph.RdfFormat.JSON_LD,
-    "application/json": pyoxigraph.RdfFormat.JSON_LD,
-    "application/rdf+xml": pyoxigraph.RdfFormat.RDF_XML,
+    "application/n-quads": "nq",
+    "application/n-triples": "nt",
+    "application/trig": "trig",
+    "text/turtle": "ttl",
+    "application/ld+json": "jsonld",
+    "application/json": "jsonld",
+    "application/rdf+xml": "rdf",
 }
 _BY_ENDING: Final = {
     "nq": "application/n-quads",
@@ -109,16 +109,16 @@ def read_page(body: bytes, kind: str, url: str, json_ld: JsonLd, path: Path | No
 
 def _parsed(body: bytes, kind: str, url: str, json_ld: JsonLd) -> list[Any]:
     form = _FORMATS[kind]
-    is_json = form == pyoxigraph.RdfFormat.JSON_LD
+    is_json = form == "jsonld"
     try:
         if is_json:
             return replace(json_ld, base=url).quads(body, url, 1)
-        if form in (pyoxigraph.RdfFormat.N_QUADS, pyoxigraph.RdfFormat.N_TRIPLES):
-            StatementCheck(Dictionary(), form == pyoxigraph.RdfFormat.N_QUADS, url).check(body)
-            return list(pyoxigraph.parse(body, format=form, lenient=True))
-        if form in (pyoxigraph.RdfFormat.TURTLE, pyoxigraph.RdfFormat.TRIG):
-            return turtle_quads(body, "ttl" if form == pyoxigraph.RdfFormat.TURTLE else "trig", url, url)
-        return list(pyoxigraph.parse(body, format=form, base_iri=url))
+        if form in ("nq", "nt"):
+            StatementCheck(Dictionary(), form == "nq", url).check(body)
+            return statements_of(body, form, url, lenient=True)
+        if form in ("ttl", "trig"):
+            return turtle_quads(body, form, url, url)
+        return statements_of(body, form, url, base_iri=url)
     except PARSER_ERRORS as error:
         raise (json_error(error, body, url) if is_json else syntax_error(error, url)) from None
 
