@@ -24,6 +24,7 @@ from cqels_py.dataflow.router import RoutedBatch
 from cqels_py.dataflow.scans import Scan, WindowScan
 from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.step_program import CALLS
+from cqels_py.dataflow.work import taken_in
 from cqels_py.dictionary import Dictionary
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.steps import batch_scan
@@ -113,7 +114,7 @@ class _Place:
 
     def _put(self, routed: RoutedBatch) -> bool:
         record, scan = self.record, self.scan
-        if not scan.take(routed):
+        if not taken_in(scan, routed):
             record.count[0] = 0
             return True
         made = scan.deltas(routed.step.ticks)

@@ -29,7 +29,7 @@ from cqels_py.dataflow.static_data import StaticData
 from cqels_py.dataflow.step_program import StepProgram, program_of
 from cqels_py.dataflow.term_values import DictionaryValues
 from cqels_py.dataflow.turnover import plan_key
-from cqels_py.dataflow.work import Work
+from cqels_py.dataflow.work import Work, taken_in
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import UsageError
 from cqels_py.event_time.clock import ClockedWindow, Ticks
@@ -173,10 +173,9 @@ class Dataflow:
 
     # --- running ------------------------------------------------------------------------------------------------
 
-    @property
-    def is_shared(self) -> bool:
-        """Does another query read one of its operators?"""
-        return any(operator.readers > 1 for operator in self._operators)
+    def reads(self, source: object) -> bool:
+        """Is this source, or part of one, among those at and below the root?"""
+        return any(source is each for each in (*self._below(), *self._partitions))
 
     def step(self, batch: ElementBatch) -> Iterator[ResultBatch]:
         """Take in elements of the query's streams, in order; `batch.stream` are positions in the plan's streams."""
@@ -242,7 +241,7 @@ class Dataflow:
             changed = timer.take(self._scans, routed)
         else:
             for scan in self._scans:
-                changed += scan.take(routed)
+                changed += taken_in(scan, routed)
         if len(ticks.time) and (changed or self._every_tick or not self._ticked):
             if not self._ticked:
                 if not ticks.first:

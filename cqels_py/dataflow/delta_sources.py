@@ -53,8 +53,17 @@ class OperatorNode(SharedSource):
             each.acquire()
 
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
+        if self.failure is not None:
+            raise self.failure
         if self._ticks is ticks:
             return self._next_copy()
+        try:
+            return self._deltas(ticks)
+        except Exception as error:
+            self.fail(error)
+            raise
+
+    def _deltas(self, ticks: Ticks) -> Iterable[Delta]:
         read = [source.deltas(ticks) for source in self.inputs]
         work, timer = self.work, self._shared_scans.timer
         if timer is not None:
@@ -74,7 +83,7 @@ class OperatorNode(SharedSource):
             work.rows_out += rows
             # Most steps make few deltas.
             if rows >= BLOCK_ROWS:
-                made = chain(first, work.counted(rest if timer is None else timer.rest(work, rest)))
+                made = self._watched(chain(first, work.counted(rest if timer is None else timer.rest(work, rest))))
         if self.readers == 1:
             return made
         self._ticks, self._unread = ticks, self.readers
@@ -82,13 +91,26 @@ class OperatorNode(SharedSource):
         self._shared_scans.caches.append(self)
         return self._next_copy()
 
+    def _watched(self, made: Iterable[Delta]) -> Iterator[Delta]:
+        """The deltas, of which the later ones are made as they are read."""
+        try:
+            yield from made
+        except Exception as error:
+            self.fail(error)
+            raise
+
+    def _whole(self, made: Iterable[Delta]) -> Iterator[Delta]:
+        """A copy of the deltas for one of several readers: it ends with the error that another one has met."""
+        yield from made
+        self.check_whole()
+
     def take_made(self, ticks: Ticks, made: Iterable[Delta]) -> None:
         """A program has made the deltas at these ticks, or the first of them."""
         self._ticks, self._unread = ticks, self.readers
         if isinstance(made, tuple):
             self.work.rows_out += sum([len(delta.tick) for delta in made])
         else:
-            made = self.work.counted(made)
+            made = self._watched(self.work.counted(made))
         self._made = made if isinstance(made, tuple) or self.readers == 1 else tee(made, 1)[0]
         self._shared_scans.caches.append(self)
 
@@ -101,8 +123,8 @@ class OperatorNode(SharedSource):
             return made
         if not self._unread:
             self._made = ()
-            return made
-        return copy(made)
+            return self._whole(made)
+        return self._whole(copy(made))
 
     def read_instead(self, inputs: Sequence[DeltaSource]) -> None:
         """Read these from now on, which have the same changes."""

@@ -25,7 +25,7 @@ from cqels_py.dataflow.program_builder import (
 )
 from cqels_py.dataflow.program_parts import DeltaRecord, Part
 from cqels_py.dataflow.router import RoutedBatch
-from cqels_py.dataflow.shared_scans import SharedScans
+from cqels_py.dataflow.shared_scans import SharedScans, SharedSource
 from cqels_py.dictionary import Dictionary
 from cqels_py.kernels.primitives.state_record import ArrayTable
 from cqels_py.kernels.steps import driver
@@ -123,9 +123,10 @@ class QueryPrograms:
     def _is_done(self, program: QueryProgram) -> bool:
         """Run a program. False: calls are to go on with what it has made."""
         address, parts, status = program.program.address, program.parts, self._status
-        with self._dictionary.lock:
-            row = driver.run(address, 0)
+        row = 0
         try:
+            with self._dictionary.lock:
+                row = driver.run(address, 0)
             while row < program.rows and status[0] >= driver.ROOM_NEEDED:
                 if status[0] == driver.ROOM_NEEDED:
                     self._make_room(parts[row])
@@ -133,9 +134,14 @@ class QueryPrograms:
                     parts[row].find_values()
                     self._know_terms()
                 row = driver.run(address, row)
-        except MemoryError:
-            # Other queries go on, and read the sources that are done.
+        except Exception as error:
+            # Other queries go on, by calls, and read the sources that are done.
+            if row < len(program.sources):
+                node = program.sources[row]
+                if isinstance(node, SharedSource):
+                    node.fail(error)
             self._failed.append((program, row))
+            self._go_on_by_calls()
             raise
         if row == program.rows:
             self._ran.append(program)

@@ -260,9 +260,14 @@ class Partition(SharedSource):
 
     def take(self, routed: RoutedBatch) -> Kept:
         """Take in a step, unless another scan has caused that already."""
+        self.check_whole()
         if self._routed is routed and self._kept is not None:
             return self._kept
-        kept = self.advance(routed)
+        try:
+            kept = self.advance(routed)
+        except Exception as error:
+            self.fail(error)
+            raise
         self.took(routed, kept)
         return kept
 

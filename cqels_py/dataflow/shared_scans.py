@@ -116,6 +116,8 @@ class SharedScans:
         self._only: tuple[ScanReader, ...] = ()
         self.shared_subplans: dict[Hashable, SharedSource] = {}
         self.caches: list[StepCache] = []
+        self.broken: dict[SharedSource, Exception] = {}
+        """Sources that have raised an error in the current step."""
         self.foreseeing: list[Foreseeing] = []
         self._counts_steps = any(not each.bounds.eager and not each.bounds.of_time for each in windows)
         self._has_partitions = any(each.partitioned for each in windows)
@@ -350,12 +352,29 @@ class SharedSource:
         self.work = Work()
         self.readers = 0
         self.key: Hashable = None
+        self.failure: Exception | None = None
+        """The error that ended it in the middle of a step: its state is lost, and no reader may go on."""
 
     def move(self, shared_scans: SharedScans, key: Hashable) -> None:
         """From now on it is on these scans, where queries find it by this key; None: by none."""
         self._shared_scans, self.key = shared_scans, key
         if key is not None:
             shared_scans.shared_subplans[key] = self
+
+    def fail(self, error: Exception) -> None:
+        """It has raised this error in the middle of a step."""
+        if self.failure is None:
+            self.failure = error
+            self._shared_scans.broken[self] = error
+            if self.key is not None:
+                # No other query finds it.
+                del self._shared_scans.shared_subplans[self.key]
+                self.key = None
+
+    def check_whole(self) -> None:
+        """Raise the error that ended it, if there was one."""
+        if self.failure is not None:
+            raise self.failure
 
     def acquire(self) -> None:
         """Add a reader."""

@@ -55,6 +55,24 @@ class TakesSteps(Protocol):
         """Take in a step; returns the number of changes."""
         ...
 
+    def fail(self, error: Exception) -> None:
+        """It has raised this error in the middle of a step."""
+        ...
+
+    def check_whole(self) -> None:
+        """Raise the error that ended it, if there was one."""
+        ...
+
+
+def taken_in(scan: TakesSteps, routed: RoutedBatch) -> int:
+    """Let a scan take in a step; returns the number of changes. If it raises an error it has failed, for all its readers."""
+    scan.check_whole()
+    try:
+        return scan.take(routed)
+    except Exception as error:
+        scan.fail(error)
+        raise
+
 
 class StepTimer:
     """Measures the time that parts take in a step, each without those whose deltas it reads meanwhile.
@@ -133,7 +151,7 @@ class StepTimer:
         changed = 0
         for scan in scans:
             self.enter(scan.work)
-            changed += scan.take(routed)
+            changed += taken_in(scan, routed)
             self.leave()
         return changed
 

@@ -478,11 +478,12 @@ class Engine:
         self._forget(query)
 
     @undisturbed
-    def _forget(self, query: Query) -> None:
+    def _forget(self, query: Query, failure: RunError | None = None) -> None:
+        """`failure`: why it was stopped, if nobody has unregistered it."""
         with self._lock:
             # A subscriber, or another thread, may have been faster.
             if query in self._queries:
-                self._inputs.unregistered(query)
+                self._inputs.unregistered(query, failure)
                 try:
                     query.close()
                 finally:
@@ -1090,7 +1091,7 @@ class Engine:
             delivery, error = self._pending.failed.pop()
             failures.append(error)
             for query in [query for query in self._queries if query.delivery is delivery]:
-                self._forget(query)
+                self._forget(query, error)
 
     def _check_room(self) -> None:
         """RunError if the engine has failed or too many results wait, UsageError if its streams have ended.

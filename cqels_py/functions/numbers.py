@@ -40,6 +40,7 @@ class Number(NamedTuple):
     value: Real
 
 
+_BOUND = 10**_LONGEST
 _EXACT = Context(prec=_LONGEST, traps=[InexactDecimal, *Context().traps])
 _DATATYPES = (XSD_INTEGER, XSD_DECIMAL, XSD_FLOAT, XSD_DOUBLE)
 _INTEGER_FORM = re.compile(r"[+-]?[0-9]+")
@@ -114,15 +115,31 @@ def real_text(value: float, is_single: bool) -> str:
     return f"{mantissa}E{int(exponent)}" if exponent else mantissa
 
 
+def _too_long() -> ExpressionError:
+    return ExpressionError(f"a number of more than {_LONGEST} digits")
+
+
+def integer_text(value: int) -> str:
+    """The digits of an integer. An error if there are more than a number may have: Python writes and reads a few more."""
+    if abs(value) >= _BOUND:
+        raise _too_long()
+    return str(value)
+
+
+def _count_of_digits(value: int) -> int:
+    """Of an integer of any size, which may be too large to be written."""
+    return Decimal(value).adjusted() + 1
+
+
 def number_term(number: Number) -> Term:
     """The literal of a computed number, in its canonical form."""
     kind, value = number
     if isinstance(value, float):
         text = real_text(value, kind == FLOAT)
     else:
-        text = str(value) if isinstance(value, int) else decimal_text(value)
+        text = integer_text(value) if isinstance(value, int) else decimal_text(value)
     if len(text) > _LONGEST:
-        raise ExpressionError(f"a number of more than {_LONGEST} digits")
+        raise _too_long()
     return literal(text, _DATATYPES[kind])
 
 
@@ -152,10 +169,10 @@ def quotient(dividend: int | Decimal, divisor: int | Decimal) -> Decimal:
     scale = _ending_digits(exact.denominator)
     if scale is not None:
         unscaled = exact.numerator * 10**scale // exact.denominator
-        if len(str(abs(unscaled))) <= max(EXACT_DIGITS, len(to_decimal(dividend).as_tuple().digits)):
+        if _count_of_digits(unscaled) <= max(EXACT_DIGITS, len(to_decimal(dividend).as_tuple().digits)):
             return Decimal(unscaled).scaleb(-scale, _EXACT)
     size, divisor_size = abs(exact.numerator), exact.denominator
-    scale = max(0, len(str(divisor_size)) - len(str(size)) + QUOTIENT_DIGITS - 1)
+    scale = max(0, _count_of_digits(divisor_size) - _count_of_digits(size) + QUOTIENT_DIGITS - 1)
     while size * 10**scale < divisor_size * 10 ** (QUOTIENT_DIGITS - 1):
         scale += 1
     return Decimal(round(exact * 10**scale)).scaleb(-scale, _EXACT)
@@ -186,7 +203,7 @@ def _exact_arithmetic(operator: str, a: Decimal, b: Decimal) -> Decimal:
             return _EXACT.add(a, b)
         return _EXACT.subtract(a, b) if operator == "-" else _EXACT.multiply(a, b)
     except DecimalException as error:
-        raise ExpressionError(f"a decimal of more than {_LONGEST} digits") from error
+        raise _too_long() from error
 
 
 def arithmetic(operator: str, a: Number, b: Number) -> Number:
@@ -200,7 +217,10 @@ def arithmetic(operator: str, a: Number, b: Number) -> Number:
     if operator == "/":
         if b.value == 0:
             raise ExpressionError("division by zero")
-        return Number(DECIMAL, quotient(a.value, b.value))
+        try:
+            return Number(DECIMAL, quotient(a.value, b.value))
+        except DecimalException as error:
+            raise _too_long() from error
     if isinstance(a.value, int) and isinstance(b.value, int):
         if operator == "+":
             return Number(INTEGER, a.value + b.value)
@@ -274,7 +294,7 @@ def plain_text(number: Number) -> str:
     """The text that a cast to xsd:string gives: XPath writes floating-point numbers between 1e-6 and 1e6 as decimals."""
     kind, value = number
     if not isinstance(value, float):
-        return str(value) if isinstance(value, int) else decimal_text(value)
+        return integer_text(value) if isinstance(value, int) else decimal_text(value)
     if value == 0.0:
         return "-0" if math.copysign(1.0, value) < 0 else "0"
     if 1e-6 <= abs(value) < 1e6:

@@ -167,8 +167,8 @@ class RunningQuery:
             return self._successor.process(routed, view)
         try:
             results = self.dataflow.process(routed)
-        except MemoryError as error:
-            self.run_out_of_memory(error)
+        except Exception as error:
+            self.lose(error)
             return 0
         return self._deliver(results, view, routed.step.element_tick, self.followers)
 
@@ -178,8 +178,8 @@ class RunningQuery:
             return self._successor.process_by(programs, routed, view)
         try:
             results = programs.run(self.dataflow)
-        except MemoryError as error:
-            self.run_out_of_memory(error)
+        except Exception as error:
+            self.lose(error)
             return 0
         if results is None:
             return self.process(routed, view)
@@ -214,8 +214,8 @@ class RunningQuery:
                 count += len(followers) * rows
                 if self._detached and not followers:
                     break
-        except MemoryError as error:
-            self.run_out_of_memory(error)
+        except Exception as error:
+            self.lose(error)
         return count
 
     def _share(self, followers: tuple[RunningQuery, ...], batch: ResultBatch) -> Sequence[RunningQuery]:
@@ -239,15 +239,16 @@ class RunningQuery:
         """Results of the step of one element, also to the queries that follow this one; returns how many."""
         return self._deliver((results,), _NO_ELEMENTS, NO_ARRIVALS, self.followers)
 
-    def run_out_of_memory(self, error: MemoryError) -> None:
-        """Detach the query, whose state is lost. Other queries continue, unless they read the operator that failed."""
-        title = self.dataflow.plan.title
-        failure = RunError(f"{title} has run out of memory, and gets no more results")
-        failure.__cause__ = error
-        if self.dataflow.is_shared:
-            raise failure
-        self.detach()
-        self._receiver.fail(failure)
+    def lose(self, error: Exception) -> None:
+        """A step of this query has raised an error: it is detached, and so are those that follow it, as their state is lost.
+
+        Others go on, but for those that read the source that has failed: see `QueriesOnScans`.
+        """
+        lost = (self, *self.followers)
+        for each in reversed(lost):
+            if not each._detached:
+                each.detach()
+                each._receiver.fail(failure_of(each.dataflow.plan.title, error))
 
 
 class QueriesOnScans:
@@ -337,12 +338,15 @@ class QueriesOnScans:
 
     def push(self, elements: StepElements) -> int:
         """Take in the elements of their streams; returns the number of results."""
-        results = self._take(elements)
-        if self.feed is not None:
-            # The readers' streams advance this query's event time too.
-            time = last_time(elements.elements, self.feed.watched)
-            if time is not None:
-                results += self._advance(elements, time)
+        try:
+            results = self._take(elements)
+            if self.feed is not None:
+                # The readers' streams advance this query's event time too.
+                time = last_time(elements.elements, self.feed.watched)
+                if time is not None:
+                    results += self._advance(elements, time)
+        except Exception as error:
+            return self._lose_all(error)
         return results
 
     def number_of(self, stream: int) -> int:
@@ -356,7 +360,10 @@ class QueriesOnScans:
         nothing has happened, as the element has to be pushed.
         """
         if (shared := self._shared) is not None:
-            return self._take_part(shared) if shared.take(stream, time, lines, triples, scope) else None
+            try:
+                return self._take_part(shared) if shared.take(stream, time, lines, triples, scope) else None
+            except Exception as error:
+                return self._lose_all(error)
         alone = self._alone
         if alone is None or alone._detached or (program := alone.dataflow.program) is None:
             return None
@@ -370,8 +377,8 @@ class QueriesOnScans:
                 alone._receiver.deliver(results)
                 return count
             return self._results_of(program, outcome)
-        except MemoryError as error:
-            return self._lost(error)
+        except Exception as error:
+            return self._lose_all(error)
 
     def encode_one(self, stream: int, time: int, lines: bytes, triples: int, scope: int) -> bool:
         """The first part of `push_one`: the element's terms have ids, and nothing else has happened yet. `push_encoded` is to follow
@@ -382,15 +389,15 @@ class QueriesOnScans:
 
     def push_encoded(self, stream: int, time: int, triples: int) -> int:
         """The rest of `push_one`, after `encode_one`; returns the number of results."""
-        if (shared := self._shared) is not None:
-            shared.take_encoded(stream, time, triples)
-            return self._take_part(shared)
         program = self._program
-        assert program is not None
         try:
+            if (shared := self._shared) is not None:
+                shared.take_encoded(stream, time, triples)
+                return self._take_part(shared)
+            assert program is not None
             results = self._results_of(program, program.step_encoded(stream, time, triples))
-        except MemoryError as error:
-            return self._lost(error)
+        except Exception as error:
+            return self._lose_all(error)
         assert results is not None
         return results
 
@@ -429,8 +436,8 @@ class QueriesOnScans:
             query = self._queries[reader.number].acting
             try:
                 outcome = program.run(query.dataflow)
-            except MemoryError as error:
-                query.run_out_of_memory(error)
+            except Exception as error:
+                query.lose(error)
                 continue
             if outcome is Outcome.COMPLETE:
                 made = program.results()
@@ -441,23 +448,39 @@ class QueriesOnScans:
         self._end_step()
         return results
 
-    def _lost(self, error: MemoryError) -> int:
-        """The only query has lost its state."""
-        assert self._alone is not None
-        self._alone.run_out_of_memory(error)
+    def _lose_all(self, error: Exception) -> int:
+        """A step that these queries have in common has raised an error."""
+        for query in list(self._queries.values()):
+            query.lose(error)
+        self._shared_scans.broken.clear()
         return 0
+
+    def _lose_readers(self) -> None:
+        """Sources have failed in this step: the queries that read them stop, and others go on."""
+        scans = self._shared_scans
+        while scans.broken:
+            source, error = scans.broken.popitem()
+            for query in list(self._queries.values()):
+                if not query.is_detached and query.dataflow.reads(source):
+                    query.lose(error)
 
     def advance(self, elements: StepElements, time: int, *, begin: bool = False) -> int:
         """No element before `time` (microseconds) will come after these; returns the number of results.
 
         `begin`: the time of queries that have had no element begins there.
         """
-        return self._take(elements) + self._advance(elements, time, begin=begin)
+        try:
+            return self._take(elements) + self._advance(elements, time, begin=begin)
+        except Exception as error:
+            return self._lose_all(error)
 
     def finish(self, elements: StepElements) -> int:
         """The streams end with these elements; returns the number of results."""
-        results = self._take(elements)
-        return results + self._process(self._shared_scans.finish(), StreamView(elements.elements, NOTHING))
+        try:
+            results = self._take(elements)
+            return results + self._process(self._shared_scans.finish(), StreamView(elements.elements, NOTHING))
+        except Exception as error:
+            return self._lose_all(error)
 
     @property
     def now(self) -> int | None:
@@ -494,10 +517,7 @@ class QueriesOnScans:
             if shared.take_of(view.batch):
                 return self._take_part(shared)
         elif (program := self._program) is not None:
-            try:
-                results = self._results_of(program, program.step_of(view.batch))
-            except MemoryError as error:
-                return self._lost(error)
+            results = self._results_of(program, program.step_of(view.batch))
             if results is not None:
                 return results
         return self._process(self._shared_scans.step(view.batch), view)
@@ -524,6 +544,8 @@ class QueriesOnScans:
         return results
 
     def _end_step(self) -> None:
+        if self._shared_scans.broken:
+            self._lose_readers()
         self._shared_scans.end_step()
         if len(self._queries) > 1:
             if self._new or self._turning:
@@ -564,6 +586,17 @@ class QueriesOnScans:
         for programs in (self._shared, self._batches):
             if programs is not None:
                 programs.keep_to(leading)
+
+
+def failure_of(title: str, error: Exception) -> RunError:
+    """The reason for which a query stops whose step has raised an error."""
+    if isinstance(error, MemoryError):
+        reason = "has run out of memory, and gets no more results"
+    else:
+        reason = f"has been stopped: an error in its evaluation ({type(error).__name__}: {error}); other queries go on"
+    failure = RunError(f"{title} {reason}")
+    failure.__cause__ = error
+    return failure
 
 
 _NO_ELEMENTS = StreamView(NOTHING, NOTHING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from cqels_py.engine.rejects import Record
 
 
+class Failed(NamedTuple):
+    """The text of a query that was stopped as it failed, and the reason."""
+
+    text: str
+    reason: str
+
+
 @dataclass(slots=True)
 class DurableState:
     """The registrations and the progress of a durable engine, which are in its snapshots beside its state.
@@ -29,7 +36,8 @@ class DurableState:
     there had been when a query was registered, as later queries share no scans with earlier ones. `scopes`: the numbers of the last
     pushed element and the last document that have been logged, from which blank nodes get their scopes. `now`: the time of the
     clock that decides. `id`: that of the checkpoint; `ordinals`: which registrations of all `registered` ones the queries are.
-    `refused`: results since the last snapshot that the other sides of sinks have refused, as they may refuse them once more.
+    `failed`: queries that were stopped as they failed, by their keys, until others are registered in their places. `refused`:
+    results since the last snapshot that the other sides of sinks have refused, as they may refuse them once more.
     """
 
     registrations: dict[Query, Registration] = field(default_factory=dict)
@@ -44,6 +52,7 @@ class DurableState:
     registered: int = 0
     ordinals: dict[Query, int] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
+    failed: dict[str, Failed] = field(default_factory=dict)
 
     def by_key(self, key: str) -> Query | None:
         """The query with this key, if there is one."""
@@ -52,6 +61,7 @@ class DurableState:
     def add(self, query: Query, registration: Registration) -> None:
         """A query is registered."""
         self.registrations[query] = registration
+        self.failed.pop(registration.key, None)
         self.steps_before.setdefault(query, self.steps)
         self.registered += 1
         self.ordinals[query] = self.registered

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.dataflow.static_data import StaticData
-from cqels_py.errors import UsageError
+from cqels_py.errors import RunError, UsageError
 from cqels_py.event_time.frontiers import Frontiers
 
 if TYPE_CHECKING:
@@ -132,8 +132,8 @@ class Inputs:
     def given_up(self, query: Query) -> None:
         """A query is not registered after all."""
 
-    def unregistered(self, query: Query) -> None:
-        """A query is removed."""
+    def unregistered(self, query: Query, failure: RunError | None = None) -> None:
+        """A query is removed. `failure`: as it failed, for this reason."""
 
     def connected(self, query: Query, stream: str) -> None:
         """The results of a query are elements of the stream."""

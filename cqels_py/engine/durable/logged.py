@@ -34,7 +34,7 @@ from cqels_py.checkpoints.packed import Packing, element_of_lines, unpack_elemen
 from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.durable.companion import OF_FILE, Companion
-from cqels_py.engine.durable.durable_state import DurableState
+from cqels_py.engine.durable.durable_state import DurableState, Failed
 from cqels_py.engine.durable.files_read import FilesRead
 from cqels_py.engine.durable.inputs import Fed, Inputs
 from cqels_py.engine.durable.joining import Joining
@@ -45,7 +45,7 @@ from cqels_py.engine.durable.saved_state import COMPANION, HEADER, check_kind, c
 from cqels_py.engine.durable.unlogged import MOST_APART, Unlogged, comes_again, is_followed_by_files, pays
 from cqels_py.engine.query import Query
 from cqels_py.engine.rejects import Record, line_of
-from cqels_py.errors import CqelsError, DataError, UnsupportedQuery, UsageError
+from cqels_py.errors import CqelsError, DataError, RunError, UnsupportedQuery, UsageError
 from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.state.named_values import NamedValues
 
@@ -137,6 +137,9 @@ class LoggedInputs(Inputs):
 
     def restored(self, registration: Registration) -> Query | None:
         key = registration.key
+        failed = self._state.failed.get(key)
+        if failed is not None and failed.text == registration.text:
+            raise RunError(f"{failed.reason}; under another name= it begins anew")
         query = self._state.unclaimed.get(key)
         if self._state.by_key(key) is None:
             return None
@@ -400,14 +403,23 @@ class LoggedInputs(Inputs):
                 "make the engine without checkpoint="
             )
 
-    def unregistered(self, query: Query) -> None:
+    def unregistered(self, query: Query, failure: RunError | None = None) -> None:
         registration = self._state.registrations[query]
+        if failure is not None:
+            self._state.failed[registration.key] = Failed(registration.text, failure.message)
         if self._unlogged.any:
             # Perhaps in the middle of a step: the next one comes behind a snapshot.
             self._unlogged.removed = True
         else:
-            self._append(Kind.UNREGISTER, registration.key.encode())
+            self._append_removal(registration.key)
         self._state.remove(query)
+
+    def _append_removal(self, key: str) -> None:
+        failed = self._state.failed.get(key)
+        if failed is None:
+            self._append(Kind.UNREGISTER, key.encode())
+        else:
+            self._append(Kind.FAILED, json.dumps([key, *failed]).encode())
 
     def connected(self, query: Query, stream: str) -> None:
         self._append(Kind.CONNECT, json.dumps([self._state.registrations[query].key, stream]).encode())
@@ -442,7 +454,7 @@ class LoggedInputs(Inputs):
         if not self._replaying:
             self._log_given_up()
             # A query may be removed in the middle of a step, and by any thread.
-            if kind != Kind.UNREGISTER:
+            if kind not in (Kind.UNREGISTER, Kind.FAILED):
                 self._check_run(kind)
                 self._log_followed()
                 self._decide()
@@ -633,6 +645,9 @@ class LoggedInputs(Inputs):
             self._log.begin(self._number)
         if given_up:
             self._log.append(Kind.GIVEN_UP, HEAD.pack(*self._state.scopes, self._state.now))
+        for key in restoring.failed_again:
+            # The earlier process ended before it could say so.
+            self._log.append(Kind.FAILED, self._head(), json.dumps([key, *self._state.failed[key]]).encode())
         self._state.unclaimed = {self._state.registrations[query].key: query for query in self._engine.queries}
         for query in self._engine.queries:
             query.keep_recent()

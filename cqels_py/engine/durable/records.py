@@ -51,6 +51,7 @@ class Kind(IntEnum):
     DECLARE = 33
     FED = 34
     FED_PASSED = 35
+    FAILED = 36
 
 
 STEPS = (
@@ -79,6 +80,7 @@ BEFORE_RUN = (
     Kind.WAITING,
     Kind.REGISTER,
     Kind.UNREGISTER,
+    Kind.FAILED,
     Kind.CONNECT,
     Kind.DECLARE,
     Kind.JOIN,

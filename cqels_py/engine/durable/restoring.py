@@ -16,6 +16,7 @@ from cqels_py.dataflow.shared_scans import SharedScans
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.backfill import Beside
 from cqels_py.engine.documents import Once
+from cqels_py.engine.durable.durable_state import DurableState, Failed
 from cqels_py.engine.durable.files_read import FilesRead
 from cqels_py.engine.durable.inputs import Fed
 from cqels_py.engine.durable.records import HEAD, Kind, elements_behind, head_of, read_with_terms
@@ -37,13 +38,12 @@ from cqels_py.state.named_values import NamedValues, restore
 
 if TYPE_CHECKING:
     from cqels_py.engine.compile import CompiledQuery
-    from cqels_py.engine.durable.durable_state import DurableState
     from cqels_py.engine.engine import Engine
     from cqels_py.engine.query import Query
     from cqels_py.engine.rejects import Record
 
 
-_OF_JOINING = (Kind.BACKFILL, Kind.JOINED, Kind.GIVEN_UP, Kind.UNREGISTER, Kind.LEFT_OUT)
+_OF_JOINING = (Kind.BACKFILL, Kind.JOINED, Kind.GIVEN_UP, Kind.UNREGISTER, Kind.FAILED, Kind.LEFT_OUT)
 """Kinds that follow while a query is joining; in logs of earlier versions another one says that it was given up."""
 
 
@@ -68,6 +68,8 @@ class Restoring:
         self._durable = durable
         self._folder = folder
         self._joins: _Joins | None = None
+        self.failed_again: dict[str, None] = {}
+        """The keys of queries that have failed here, where the log does not say yet that they have."""
 
     def restore(self, state: Mapping[str, NamedValues]) -> None:
         """Give the engine the state of a snapshot."""
@@ -83,6 +85,7 @@ class Restoring:
             engine._fed[stream, url] = position
         for stream, options in header.get("declared", {}).items():
             engine._declare(stream, *options)
+        durable.failed = {key: Failed(*each) for key, each in header.get("failed", {}).items()}
         restored: dict[int, SharedScans] = {}
         feeding = {place for place, _ in header["connections"]}
         for place, given in enumerate(header["queries"]):
@@ -139,7 +142,23 @@ class Restoring:
         if record.kind in (Kind.JOIN, Kind.JOINING) and self._joins is not None:
             self._joins.before = before
         engine._rejects.write_dropped()
+        self._stop_failed()
         engine._deliver(engine._pending.take())
+
+    def _stop_failed(self) -> None:
+        """Queries fail where they did: others go on, and who registers them is told why."""
+        before, failures = set(self._durable.failed), list[BaseException]()
+        self._engine._forget_failed(failures)
+        self.failed_again |= dict.fromkeys(key for key in self._durable.failed if key not in before)
+
+    def _remove(self, key: str, failed: Failed | None) -> None:
+        """The query was removed, or has `failed`."""
+        self.failed_again.pop(key, None)
+        if failed is not None:
+            self._durable.failed[key] = failed
+        query = self._durable.by_key(key)
+        if query is not None:
+            self._engine._forget(query)
 
     def _pass(self, found: Mapping[str, Any]) -> None:
         """The source of a feed has got to a position."""
@@ -236,13 +255,18 @@ class Restoring:
             case Kind.GIVEN_UP:
                 self.end()
             case Kind.UNREGISTER:
-                engine._forget(self._by_key(bytes(content).decode()))
+                self._remove(bytes(content).decode(), None)
+            case Kind.FAILED:
+                key, *failed = json.loads(bytes(content))
+                self._remove(key, Failed(*failed))
             case Kind.CONNECT:
                 key, stream = json.loads(bytes(content))
-                engine._connect(self._by_key(key), stream)
+                if key not in self.failed_again:
+                    engine._connect(self._by_key(key), stream)
             case Kind.STATIC:
                 given, data = read_with_terms(content, engine.dictionary)
-                replace_static(engine, self._by_key(given["key"]), data)
+                if given["key"] not in self.failed_again:
+                    replace_static(engine, self._by_key(given["key"]), data)
             case _:
                 raise StorageError(f"{self._folder} has a record of kind {kind}, which this version does not know")
 

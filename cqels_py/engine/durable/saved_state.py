@@ -56,6 +56,7 @@ def state_of(
         "declared": engine._declared,
         "fed": plain(engine._fed),
         "rejects": engine._rejects.sync(),
+        "failed": durable.failed,
         "connections": [[queries.index(query), stream] for query, stream in durable.connections],
     }
     state: dict[str, NamedValues] = {HEADER: {"json": json.dumps(header)}}

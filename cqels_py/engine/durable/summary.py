@@ -68,4 +68,6 @@ def summary(folder: Path) -> Summary:
             queries[joining] = 0
         elif record.kind == Kind.UNREGISTER:
             queries.pop(bytes(content).decode(), None)
+        elif record.kind == Kind.FAILED:
+            queries.pop(json.loads(bytes(content))[0], None)
     return Summary(elements, len(records), queries, snapshots, logs)
