@@ -179,7 +179,7 @@ APART = ("values.dictionary.decode",)
 """Functions that also write results for subscribers, which is no step."""
 NAMES = list(QUERIES)
 ALL = "CQELS_TEST_ALL" in os.environ
-TARGETS = 40
+TARGETS = 12
 """So many functions are tried, unless all are."""
 
 
