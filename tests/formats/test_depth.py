@@ -230,7 +230,6 @@ ENTRANCES = {
     "static in a request": ("ttl", lambda data, _: inline_static({"type": "text/turtle", "data": data.decode()})),
     "context": ("jsonld", with_context),
     "page ttl": ("ttl", page("text/turtle")),
-    "page nq": ("nq", page("application/n-quads")),
     "page rdf": ("rdf", page("application/rdf+xml")),
     "page jsonld": ("jsonld", page("application/ld+json")),
     "JSON of a request": ("jsonld", lambda data, _: json_value(data)),
