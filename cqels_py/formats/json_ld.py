@@ -33,13 +33,31 @@ _EXACT = frozenset(
 )
 _CANONICAL = re.compile(r"-?\d\.\d+E-?\d{1,3}", re.ASCII)
 """The text that the library gives to a number with a fraction, and to any one that a context makes a double."""
-_LEAST_DOUBLE = 10**21
-"""JSON-LD's bound: numbers without a fraction below it are integers. The library has a lower one."""
+_TAGGED = frozenset(f"http://www.w3.org/1999/02/22-rdf-syntax-ns#{name}" for name in ("langString", "dirLangString"))
+"""The datatypes of texts with a language, whose tags are judged each time."""
+_NUMERIC = _FLOATS | _EXACT
+_MISTAKEN = "E20"
+"""JSON-LD's bound, below which numbers without a fraction are integers, is 10^21; that of the library is 10^20."""
+_DEFAULT_GRAPH = pyoxigraph.DefaultGraph()
 _MENTIONED = b"double"
 _LABEL = re.compile(r"\w+", re.ASCII)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
 _DIRECTED = 'the "@direction" of a text is left out, as RDF 1.1 has none'
 _MOST_REMEMBERED = 1 << 16
+_RIGHT: set[str] = set()
+"""IRIs and language tags that have been judged right, of all documents."""
+_CHARACTERS = rb"(?:[A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*+"
+_IRI = rb"<[A-Za-z][A-Za-z0-9+.-]*+:(?://[A-Za-z0-9._~-]*+(?::[0-9]*+)?+(?=[/?#>])|(?!//))%b(?:#%b)?+>" % (
+    _CHARACTERS,
+    _CHARACTERS,
+)
+_NODE = rb"(?:%b|_:[0-9A-Za-z_]++)" % _IRI
+_LITERAL = rb'"(?:[^"\\]++|\\.)*+"(?:@[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*+|\^\^%b)?+' % _IRI
+_SURELY_RIGHT = re.compile(rb"(?:%b %b (?:%b|%b)(?: %b)?+ \.\n)*+" % (_NODE, _IRI, _NODE, _LITERAL, _NODE))
+"""N-Quads whose terms are right beyond doubt, as most are. A text with IRIs that have angle brackets may look like such."""
+_NUMBER = re.compile(rb'(?<= )"(-?[0-9]\.[0-9]+E-?[0-9]{1,3})"\^\^<([^<>]*)>')
+_MAY_CLOSE = (b">", b"\\u")
+"""What a document has, of which an IRI may have an angle bracket."""
 _SHOWN = 200
 
 
@@ -92,11 +110,12 @@ class Judge:
     def __init__(self, omissions: Omissions) -> None:
         self._omissions = omissions
         self._has_doubles = False
-        self._right: set[str] = set()
+        self._may_close = False
 
     def look(self, text: bytes) -> None:
         """See a part of the document, before its statements."""
         self._has_doubles = self._has_doubles or _MENTIONED in text
+        self._may_close = self._may_close or any(each in text for each in _MAY_CLOSE)
 
     def watched(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """The chunks of a document, seen before they are parsed."""
@@ -107,47 +126,72 @@ class Judge:
             last = chunk[-len(_MENTIONED) :]
             yield chunk
 
+    def text(self, nquads: bytes) -> bytes | None:
+        """The text of statements as that of those that RDF has; None: they have to be judged one by one."""
+        if self._may_close or _SURELY_RIGHT.fullmatch(nquads) is None:
+            return None
+        return _NUMBER.sub(self._renumbered, nquads)
+
+    def _renumbered(self, match: re.Match[bytes]) -> bytes:
+        datatype = match[2].decode()
+        if datatype not in _NUMERIC:
+            return match[0]
+        return str(_number_of(match[1].decode(), datatype, self._has_doubles)).encode()
+
     def statements(self, quads: Iterable[Any]) -> list[Any]:
         """Those of the statements that RDF has."""
-        found = []
+        found, right = [], _RIGHT
         for quad in quads:
             subject, predicate, object_, graph = quad
-            if not (self._is_property(predicate.value) and self._is_node(subject) and self._is_node(graph)):
+            if predicate.value not in right and not self._is_right(predicate.value, _of_property):
                 continue
-            if isinstance(object_, pyoxigraph.Literal):
-                if not self._is_literal(object_):
+            if not self._is_node(subject) or (graph != _DEFAULT_GRAPH and not self._is_node(graph)):
+                continue
+            if type(object_) is not pyoxigraph.Literal:
+                if not self._is_node(object_):
                     continue
-                if object_.direction is not None:
-                    self._omissions.left_out(_DIRECTED)
-                    object_ = pyoxigraph.Literal(object_.value, language=object_.language)
-                    quad = pyoxigraph.Quad(subject, predicate, object_, graph)
-                if _CANONICAL.fullmatch(object_.value) is not None:
-                    number = _number_of(object_.value, object_.datatype.value, self._has_doubles)
-                    quad = pyoxigraph.Quad(subject, predicate, number or object_, graph)
-            elif not self._is_node(object_):
-                continue
+            else:
+                datatype = object_.datatype.value
+                if datatype not in right or datatype in _TAGGED:
+                    if not self._is_literal(object_, datatype):
+                        continue
+                    quad = self._undirected(quad)
+                if datatype in _NUMERIC and _CANONICAL.fullmatch(object_.value) is not None:
+                    number = _number_of(object_.value, datatype, self._has_doubles)
+                    quad = pyoxigraph.Quad(subject, predicate, number, graph)
             found.append(quad)
         return found
 
-    def _is_property(self, iri: str) -> bool:
-        return iri in self._right or self._is_right(iri, _of_property)
-
     def _is_node(self, term: Any) -> bool:
-        if isinstance(term, pyoxigraph.NamedNode):
-            return term.value in self._right or self._is_right(term.value, _of_node)
-        if not isinstance(term, pyoxigraph.BlankNode) or _LABEL.fullmatch(term.value):
+        text = term.value
+        if type(term) is pyoxigraph.NamedNode:
+            return text in _RIGHT or self._is_right(text, _of_node)
+        if _LABEL.fullmatch(text):
             return True
         try:
-            pyoxigraph.BlankNode(term.value)
+            pyoxigraph.BlankNode(text)
         except ValueError:
-            self._omissions.left_out(f"{_shown('_:' + term.value)} is no blank node: what has it is left out")
+            self._omissions.left_out(f"{_shown('_:' + text)} is no blank node: what has it is left out")
             return False
         return True
 
-    def _is_literal(self, literal: Any) -> bool:
-        datatype, tag = literal.datatype.value, literal.language
-        if tag is None or tag in self._right:
-            return datatype in self._right or self._is_right(datatype, _of_datatype)
+    def _undirected(self, quad: Any) -> Any:
+        """The statement without the direction of its text."""
+        if quad.object.direction is None:
+            return quad
+        self._omissions.left_out(_DIRECTED)
+        text = pyoxigraph.Literal(quad.object.value, language=quad.object.language)
+        return pyoxigraph.Quad(quad.subject, quad.predicate, text, quad.graph_name)
+
+    def _is_literal(self, literal: Any, datatype: str) -> bool:
+        tag = literal.language
+        if tag is None and datatype in _TAGGED:
+            self._omissions.left_out(f"texts of the type {_shown(datatype)} without a language are left out")
+            return False
+        if tag is None:
+            return self._is_right(datatype, _of_datatype)
+        if tag in _RIGHT:
+            return True
         try:
             pyoxigraph.Literal("", language=tag)
         except ValueError:
@@ -155,7 +199,7 @@ class Judge:
                 f'{_shown(tag)} is no language tag, such as "en" or "de-AT": texts that have it are left out'
             )
             return False
-        self._remember(tag)
+        _remember(tag)
         return True
 
     def _is_right(self, iri: str, message: Callable[[str], str]) -> bool:
@@ -164,35 +208,36 @@ class Judge:
         except ValueError:
             self._omissions.left_out(message(iri))
             return False
-        self._remember(iri)
+        _remember(iri)
         return True
 
-    def _remember(self, text: str) -> None:
-        if len(self._right) == _MOST_REMEMBERED:
-            self._right.clear()
-        self._right.add(text)
+
+def _remember(text: str) -> None:
+    if len(_RIGHT) >= _MOST_REMEMBERED:
+        _RIGHT.clear()
+    _RIGHT.add(text)
 
 
 @lru_cache(maxsize=1 << 12)
 def _number_of(text: str, datatype: str, has_doubles: bool) -> Any:
-    """A number in the library's text as a literal of the datatype; None for other datatypes, of which it may be any text.
+    """A number in the library's text as a literal of the datatype, one of _NUMERIC.
 
-    `has_doubles`: the document may ask for doubles. In one that does not, a double without a fraction below the bound is an integer.
+    `has_doubles`: the document may ask for doubles. In one that does not, an integer from 10^20 on is a double of the library.
 
     >>> _number_of("2.15E1", XSD + "decimal", False).value, _number_of("1.0E0", XSD + "double", True).value
     ('21.5', '1')
     """
-    exact = format(Decimal(text), "f")
-    exact = exact.rstrip("0").removesuffix(".") if "." in exact else exact
-    if datatype in _EXACT:
-        text = exact
-    elif datatype == _DOUBLE and not has_doubles and "." not in exact and abs(int(exact)) < _LEAST_DOUBLE:
-        text, datatype = exact, XSD + "integer"
-    elif datatype in _FLOATS:
-        text = double_text(float(text))
-    else:
-        return None
-    return pyoxigraph.Literal(text, datatype=pyoxigraph.NamedNode(datatype))
+    if datatype in _FLOATS:
+        if not (text.endswith(_MISTAKEN) and datatype == _DOUBLE and not has_doubles and "." not in _plain(text)):
+            return pyoxigraph.Literal(double_text(float(text)), datatype=pyoxigraph.NamedNode(datatype))
+        datatype = XSD + "integer"
+    return pyoxigraph.Literal(_plain(text), datatype=pyoxigraph.NamedNode(datatype))
+
+
+def _plain(number: str) -> str:
+    """All digits of a number, without an exponent."""
+    text = format(Decimal(number), "f")
+    return text.rstrip("0").removesuffix(".") if "." in text else text
 
 
 def _of_property(iri: str) -> str:

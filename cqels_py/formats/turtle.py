@@ -93,8 +93,15 @@ def nquads_blocks(
     else:
         parser = json_ld.parser(cast(IO[bytes], stream))
     for parsed in _batches(parser, stream, form, source, malformed, names):
-        quads = parsed if judge is None else graphs_last(judge.statements(parsed))
+        quads = parsed if judge is None else graphs_last(parsed)
         nquads = to_nquads(quads)
+        right = None if judge is None else judge.text(nquads)
+        if right is not None:
+            yield names.rename(right)
+            continue
+        if judge is not None:
+            quads = judge.statements(quads)
+            nquads = to_nquads(quads)
         if first_beyond(nquads, quads) is not None:
             quads = list(_of_rdf_1_1(quads, source, malformed))
             nquads = to_nquads(quads)

@@ -18,6 +18,7 @@ from tests.support.json_entrances import STREAM, TIME, Entrances
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 EX = "http://ex.org/"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 CONTEXT: dict[str, Any] = {
     "@vocab": EX,
     "id": "@id",
@@ -108,6 +109,7 @@ LEFT_OUT: list[tuple[dict[str, Any], str]] = [
     ({"text": {"@value": "x", "@language": "en us"}}, '"en us" is no language tag'),
     ({"text": {"@value": "x", "@type": "a b"}}, '"http://ex.org/a b" is no IRI of a datatype'),
     ({"_:p": 3}, 'the member "_:p" is left out'),
+    ({"text": {"@value": "x", "@type": f"{RDF}langString"}}, "without a language are left out"),
 ]
 
 
@@ -138,6 +140,12 @@ def test_a_term_from_outside_makes_no_statement_of_its_own(entrances: Entrances)
     found = entrances.triples(
         CONTEXT, {"time": 1, "id": evil, "ok": 1, "link": evil, "at": {"@id": "_:x <y:z> <a:b> .\n_:c"}}
     )
+    assert set(map(len, found.values())) == {0}
+
+
+def test_tags_are_judged_after_a_document_that_names_their_datatype(entrances: Entrances) -> None:
+    assert set(map(len, objects_of(entrances, {"link": f"{RDF}langString"}).values())) == {1}
+    found = objects_of(entrances, {"text": {"@value": "x", "@language": "en us> <a:b> .\n<c:d"}})
     assert set(map(len, found.values())) == {0}
 
 
