@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -29,15 +29,19 @@ def value_of(term: str) -> str:
 
 
 def columns_of_terms(columns: Sequence[Ids], dictionary: Dictionary) -> list[list[str | None]]:
-    """The terms of columns of ids (n) in canonical N-Triples syntax; None where unbound."""
-    return [dictionary.decode(column) for column in columns]
+    """The terms of columns of ids (n) in canonical N-Triples syntax; None where unbound. Each term is decoded once."""
+    return _decoded(columns, dictionary, lambda term: term)
 
 
 def columns_of_values(columns: Sequence[Ids], dictionary: Dictionary) -> list[list[str | None]]:
     """The values of columns of ids (n); None where unbound. Each term is decoded once."""
+    return _decoded(columns, dictionary, value_of)
+
+
+def _decoded(columns: Sequence[Ids], dictionary: Dictionary, made: Callable[[str], str]) -> list[list[str | None]]:
     if not columns:
         return []
     ids = np.unique(np.concatenate(columns))
     texts = dictionary.decode(ids)
-    values = {id_: None if text is None else value_of(text) for id_, text in zip(ids.tolist(), texts, strict=True)}
+    values = {id_: None if text is None else made(text) for id_, text in zip(ids.tolist(), texts, strict=True)}
     return [[values[id_] for id_ in column.tolist()] for column in columns]

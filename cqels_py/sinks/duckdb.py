@@ -8,11 +8,12 @@ from typing import Any
 
 from cqels_py.connections.duckdb import duckdb_for, open_duckdb
 from cqels_py.connections.location import Location
-from cqels_py.sinks.file_database import CHANGES, FileTable, FileTableConnector
+from cqels_py.sinks.file_database import FileTable, FileTableConnector
 from cqels_py.sinks.groups_of_keys import listed, quoted
 from cqels_py.sinks.table_changes import Row
 
 _ROWS = "_cqels_rows"
+_KEYS = "_cqels_keys"
 
 
 def duckdb_sink(location: Location) -> FileTableConnector:
@@ -50,9 +51,16 @@ class DuckDatabase:
         with self._registered(connection, columns, rows):
             connection.execute(f"INSERT INTO {table} ({listed(columns)}) SELECT {listed(columns)} FROM {_ROWS}")
 
-    def remove(self, connection: Any, columns: Sequence[str]) -> None:
-        same = " AND ".join(f"t.{quoted(name)} {self.equal} c.{quoted(name)}" for name in columns) or "true"
-        connection.execute(f"DELETE FROM {self._to.qualified} AS t USING {CHANGES} AS c WHERE {same}")
+    def remove(self, connection: Any, columns: Sequence[str], keys: Sequence[Row]) -> None:
+        """By a temporary table, in which the values have the types of the table's columns."""
+        if not columns:
+            connection.execute(f"DELETE FROM {self._to.qualified}")
+            return
+        connection.execute(f"DROP TABLE IF EXISTS temp.{_KEYS}")
+        connection.execute(f"CREATE TEMP TABLE {_KEYS} AS SELECT {listed(columns)} FROM {self._to.qualified} LIMIT 0")
+        self.insert(connection, _KEYS, columns, keys)
+        same = " AND ".join(f"t.{quoted(name)} {self.equal} c.{quoted(name)}" for name in columns)
+        connection.execute(f"DELETE FROM {self._to.qualified} AS t USING {_KEYS} AS c WHERE {same}")
 
     def index(self, connection: Any, name: str, table: str, columns: Sequence[str]) -> None:
         """None: it finds rows by scanning columns."""

@@ -52,8 +52,8 @@ class Database(Protocol):
         """Add rows to a table, whose name is quoted."""
         ...
 
-    def remove(self, connection: Any, columns: Sequence[str]) -> None:
-        """Remove the rows of the table whose values of the columns are those of a row of CHANGES."""
+    def remove(self, connection: Any, columns: Sequence[str], keys: Sequence[Row]) -> None:
+        """Remove the rows of the table that have these values of the columns."""
         ...
 
     def index(self, connection: Any, name: str, table: str, columns: Sequence[str]) -> None:
@@ -334,12 +334,20 @@ class FileTableSink(RowSink):
 
     def _apply_by_key(self, rows: Sequence[Row]) -> None:
         changes = self._groups.changes(rows)
-        self._load([*self._variables, *MARKS], self._groups.marks, changes)
-        self._groups.settle(changes)
-        self._database.remove(self._connection, self._key)
-        chosen = listed(self._variables)
-        kept = f"SELECT {chosen} FROM {CHANGES} WHERE _keep = 1 ORDER BY _number"
-        self._run(f"INSERT INTO {self._to.qualified} ({chosen}) {kept}")
+        several = self._groups.may_concern(changes)
+        if several:
+            self._load([*self._variables, *MARKS], self._groups.marks, changes)
+            several = self._groups.settle()
+        places = [self._variables.index(name) for name in self._key]
+        keys = [tuple(change[place] for place in places) for change in changes]
+        self._database.remove(self._connection, self._key, keys)
+        if several:
+            chosen = listed(self._variables)
+            kept = f"SELECT {chosen} FROM {CHANGES} WHERE _keep = 1 ORDER BY _number"
+            self._run(f"INSERT INTO {self._to.qualified} ({chosen}) {kept}")
+        else:
+            made = [change[: len(self._variables)] for change in changes if change[-2]]
+            self._database.insert(self._connection, self._to.qualified, self._variables, made)
 
     def _apply_counts(self, rows: Sequence[Row]) -> None:
         """Take the rows that change out of the table, and put them back with their new counts."""
@@ -351,7 +359,7 @@ class FileTableSink(RowSink):
             f"INSERT INTO {CHANGES} SELECT {listed(self._variables, 't')}, t.{COUNT} "
             f"FROM (SELECT DISTINCT {chosen} FROM {CHANGES}) AS c CROSS JOIN {table} AS t WHERE {same}"
         )
-        self._database.remove(self._connection, self._variables)
+        self._database.remove(self._connection, self._variables, [change[:-1] for change in changes])
         self._run(
             f"INSERT INTO {table} ({chosen}, {COUNT}) SELECT {chosen}, sum({COUNT}) FROM {CHANGES} GROUP BY {chosen} "
             f"HAVING sum({COUNT}) > 0"

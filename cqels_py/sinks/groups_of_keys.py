@@ -103,16 +103,20 @@ class GroupsOfKeys:
         """The changes that results make in all, as rows of the temporary table."""
         return _changes_of_groups(rows, [self._variables.index(name) for name in self._key], several=self._may_have)
 
-    def settle(self, changes: Sequence[Row]) -> None:
-        """Rewrite the changes, which the temporary table has, so that each key has one row of the table, or none."""
-        if not self._may_have and not any(change[-3] for change in changes):
-            return
+    def may_concern(self, changes: Sequence[Row]) -> bool:
+        """May a key of these changes have several groups? Then the temporary table has to have the changes, and to be settled."""
+        return self._may_have or any(change[-3] for change in changes)
+
+    def settle(self) -> bool:
+        """If a key has several groups, rewrite the temporary table so that each key has one row, or none; returns whether it has."""
         self._find()
-        if self._rows(f"FROM {self._changes} WHERE _state = {OF_SEVERAL}"):
-            self._may_have = True
-            self._apply()
-            self._show()
-            self._report()
+        if not self._rows(f"FROM {self._changes} WHERE _state = {OF_SEVERAL}"):
+            return False
+        self._may_have = True
+        self._apply()
+        self._show()
+        self._report()
+        return True
 
     def _rows(self, of: str) -> bool:
         return bool(self._run(f"SELECT 1 {of} LIMIT 1"))

@@ -203,7 +203,8 @@ class Table:
         self._run("DELETE FROM {changes}")
         self._copy("{changes}", [*self._variables, *marks], changes)
         if self._key:
-            self._groups.settle(changes)
+            if self._groups.may_concern(changes):
+                self._groups.settle()
             self._apply_by_key()
         else:
             self._apply_counts()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cqels_py.connections.location import Location
-from cqels_py.sinks.file_database import CHANGES, FileTable, FileTableConnector
+from cqels_py.sinks.file_database import FileTable, FileTableConnector
 from cqels_py.sinks.groups_of_keys import listed, quoted
 from cqels_py.sinks.table_changes import Row
 
@@ -44,11 +44,9 @@ class SqliteDatabase:
         marks = ", ".join("?" * len(columns))
         connection.executemany(f"INSERT INTO {table} ({listed(columns)}) VALUES ({marks})", rows)
 
-    def remove(self, connection: Any, columns: Sequence[str]) -> None:
-        # One by one, as only so the index finds NULLs, too.
-        same = " AND ".join(f"{quoted(name)} IS ?" for name in columns) or "1"
-        rows = connection.execute(f"SELECT {listed(columns) or 'NULL'} FROM {CHANGES}").fetchall()
-        connection.executemany(f"DELETE FROM {self._to.qualified} WHERE {same}", rows if columns else [()])
+    def remove(self, connection: Any, columns: Sequence[str], keys: Sequence[Row]) -> None:
+        same = " AND ".join(f"{quoted(name)} IS ?" for name in columns)
+        connection.executemany(f"DELETE FROM {self._to.qualified} WHERE {same or '1'}", keys)
 
     def index(self, connection: Any, name: str, table: str, columns: Sequence[str]) -> None:
         connection.execute(f"DROP INDEX IF EXISTS {quoted(name)}")

@@ -87,7 +87,9 @@ def rows_behind(
     if key:
         # Two terms that differ may have one value. In this syntax there are no line breaks.
         terms = columns_of_terms([batch.columns[batch.variables.index(name)] for name in key], dictionary)
-        columns.append(["\n".join(term or "" for term in group) for group in zip(*terms, strict=True)])
+        columns.append(
+            terms[0] if len(key) == 1 else ["\n".join(term or "" for term in each) for each in zip(*terms, strict=True)]
+        )
     return list(zip(numbers, shown, batch.sign.tolist(), *columns, strict=True))[have:]
 
 

@@ -10,7 +10,7 @@ import pyoxigraph as ox
 import pytest
 
 from bench.suites.fuzz import __main__ as fuzz
-from bench.suites.fuzz import compare, json_numbers, sums
+from bench.suites.fuzz import compare, json_numbers, sums, upserts
 from bench.suites.fuzz.compare import judge
 from bench.suites.fuzz.drawing import DATA_SETS, FEATURES, draw
 from bench.suites.fuzz.engines import Delivered, run
@@ -19,6 +19,7 @@ from bench.suites.fuzz.summary import described
 from bench.suites.fuzz.sums import Sum, sum_differences
 from bench.suites.fuzz.texts import continuous
 from cqels_py.formats import json_ld
+from cqels_py.sinks.groups_of_keys import GroupsOfKeys
 
 SLICE = 60
 
@@ -55,6 +56,14 @@ def test_a_wrong_answer_is_found_shrunk_and_printed_with_both_answers(
     assert "only pyoxigraph says" in printed and "=== --seed" in printed
     assert printed.count("s0 ") + printed.count("s1 ") <= 4
     assert "1 different" in printed
+
+
+def test_a_table_that_takes_groups_for_their_texts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GroupsOfKeys, "may_concern", lambda self, changes: False)
+    grouped = (case for seed in range(3_600, 6_000) if (case := draw(seed, ["aggregate", "optional"])).query.grouped)
+    languages = (case for case in grouped if case.output == "CHANGELOG" and "@fr" in str(case.elements))
+    found = next(lines for case in languages if (lines := upserts.differences(case, continuous(case))))
+    assert found[0].startswith("  only the ")
 
 
 def test_cases_that_are_equal_are_counted_by_feature(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,8 @@
 
 from the repository's root. Each case is a query of any dialect with some of the features, over generated elements and
 static data. At each tick a plain function computes the content of the windows, and pyoxigraph answers the rest of the
-query over that. The engine's results at batches of 1, 3 and all elements must follow from these answers. A failing case
+query over that. The engine's results at batches of 1, 3 and all elements must follow from these answers, and a table with
+mode=upsert must show what their changelog sums up to. A failing case
 is shrunk and printed, with both answers: `--seed N --cases 1` (and the same features) runs it again. Cases that the
 engine refuses, or that `deviations` excludes, are counted by reason. As many numbers of JSON-LD go through every entrance, and
 have to be the terms that exact arithmetic makes of them; as many sums and means of numbers near the bounds of words and doubles are

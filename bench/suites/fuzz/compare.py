@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
 
+from bench.suites.fuzz import upserts
 from bench.suites.fuzz.answers import Report, Row, TooLarge, expected, unlabelled
 from bench.suites.fuzz.case import Case
 from bench.suites.fuzz.constructed import constructed
@@ -54,6 +55,8 @@ def judge(case: Case) -> Verdict:
             lines = _differences(case, wanted, delivered)
             if not lines and case.query.form == "CONSTRUCT" and batch == BATCHES[-1]:
                 lines = _graphs_difference(case, text, wanted)
+            if not lines and batch == BATCHES[-1]:
+                lines = upserts.differences(case, text)
         except UnsupportedQuery as error:
             return Verdict("refused", [error.message])
         except Exception as error:

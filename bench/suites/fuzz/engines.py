@@ -40,14 +40,14 @@ def run(case: Case, text: str, batch: int | None, *, graphs: bool = False) -> De
         batch=batch or max(1, len(case.elements)), lateness=case.lateness, report=lambda error: None
     )
     query = engine.register(
-        _compiled(text, case.output == "CHANGELOG"),
+        compiled(text, case.output == "CHANGELOG"),
         static=[list(case.static)] if case.static else [],
         static_graphs={name: list(triples) for name, triples in case.named},
     )
     names = [name[1:] for name in columns(case.query)]
     if graphs:
         engine.connect(query, _BUILT)
-        query, names = engine.register(_compiled(_COPY, False)), ["s", "p", "o"]
+        query, names = engine.register(compiled(_COPY, False)), ["s", "p", "o"]
     delivered = Delivered()
     query.subscribe_batches(lambda found: delivered.rows.extend(_rows(found, names, engine.dictionary)), ids=True)
     streams = {window.stream for window in case.windows}
@@ -63,7 +63,7 @@ def run(case: Case, text: str, batch: int | None, *, graphs: bool = False) -> De
 
 
 @lru_cache(maxsize=16)
-def _compiled(text: str, changelog: bool) -> CompiledQuery:
+def compiled(text: str, changelog: bool) -> CompiledQuery:
     """Compiled once for all data sets of a query: compiling takes longer than a small run."""
     return compile_query(text, changelog=changelog)
 
