@@ -52,7 +52,7 @@ _IRI = rb"<[A-Za-z][A-Za-z0-9+.-]*+:(?://[A-Za-z0-9._~-]*+(?::[0-9]*+)?+(?=[/?#>
     _CHARACTERS,
 )
 _NODE = rb"(?:%b|_:[0-9A-Za-z_]++)" % _IRI
-_LITERAL = rb'"(?:[^"\\]++|\\.)*+"(?:@[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*+|\^\^%b)?+' % _IRI
+_LITERAL = rb'"(?:[^"\\]++|\\.)*+"(?:@[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*+|\^\^(?!<[^<>]*angString>)%b)?+' % _IRI
 _SURELY_RIGHT = re.compile(rb"(?:%b %b (?:%b|%b)(?: %b)?+ \.\n)*+" % (_NODE, _IRI, _NODE, _LITERAL, _NODE))
 """N-Quads whose terms are right beyond doubt, as most are. A text with IRIs that have angle brackets may look like such."""
 _NUMBER = re.compile(rb'(?<= )"(-?[0-9]\.[0-9]+E-?[0-9]{1,3})"\^\^<([^<>]*)>')
