@@ -96,6 +96,8 @@ class GroupsOfKeys:
             f"CREATE TABLE IF NOT EXISTS {self._groups} AS SELECT {listed(self._variables)}, CAST(NULL AS text) AS _group, "
             f"CAST(0 AS bigint) AS _number FROM {self._table} LIMIT 0"
         )
+        # An earlier process has reported these.
+        self._reported |= set(self._keys(f"FROM {self._groups}"))
         # A table of an earlier version may have one row for several groups, which are found when two of them change at once.
         self._may_have = not (fresh or known) or self._rows(f"FROM {self._groups}")
 
@@ -169,13 +171,7 @@ class GroupsOfKeys:
         """Warn of keys that have several groups now, of each once."""
         if len(self._reported) >= _MOST_REPORTED:
             return
-        key = listed(self._key)
-        found = self._run(
-            f"SELECT DISTINCT {key} FROM {self._changes} WHERE _state = {SHOWN} AND {self._changed_in(self._groups)} "
-            f"LIMIT {2 * _MOST_REPORTED}"
-        )
-        for row in found:
-            text = ", ".join(f"{name} = {value}" for name, value in zip(self._key, row, strict=True))
+        for text in self._keys(f"FROM {self._changes} WHERE _state = {SHOWN} AND {self._changed_in(self._groups)}"):
             if text in self._reported or len(self._reported) >= _MOST_REPORTED:
                 continue
             self._reported.add(text)
@@ -186,6 +182,11 @@ class GroupsOfKeys:
                 "and select it%s",
                 self._shown, text, last,
             )  # fmt: skip
+
+    def _keys(self, of: str) -> list[str]:
+        """Some keys as texts for messages."""
+        rows = self._run(f"SELECT DISTINCT {listed(self._key)} {of} LIMIT {2 * _MOST_REPORTED}")
+        return [", ".join(f"{name} = {each}" for name, each in zip(self._key, row, strict=True)) for row in rows]
 
     # --- equal keys ---------------------------------------------------------------------------------------------------
 

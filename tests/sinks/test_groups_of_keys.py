@@ -192,6 +192,8 @@ def test_a_key_of_several_groups_is_reported_once(place: Place, caplog: pytest.L
         run.add([(1, '"Paris"@fr', None, 1), (1, '"Paris"@en', None, 2), (1, '"Rome"', None, 3)], flush=True)
         run.add([(-1, '"Paris"@fr', None, 1)], flush=True)
         run.add([(1, '"Paris"@fr', None, 1)], flush=True)
+        run.again(4)
+        run.add([(-1, '"Paris"@fr', None, 1), (1, '"Paris"@fr', None, 2)], flush=True)
     run.close()
     (said,) = [record.getMessage() for record in caplog.records]
     assert "several groups of the answer have the key city = Paris, k = None" in said
