@@ -331,7 +331,9 @@ def test_an_error_in_a_step_stops_the_query(monkeypatch: pytest.MonkeyPatch) -> 
     ):
         engine.push(A, [triple(1, 5)], time=BEGIN + SECOND)
     assert engine.queries == () and query.nbytes == 0
+    other = engine.register(ONE)
     engine.push(A, [triple(1, 5)], time=BEGIN + SECOND)
+    assert other.waiting == 1
 
 
 def test_a_query_without_memory_leaves_and_the_engine_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
