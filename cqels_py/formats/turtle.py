@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -225,13 +226,15 @@ def has_graphs(nquads: bytes) -> bool:
 
 def graphs_last(quads: list[Any]) -> list[Any]:
     """The statements in the order in which they can be read: times of graphs, others of the default graph, those of named graphs."""
-    return sorted(quads, key=_turn)
+    names = {quad.graph_name for quad in quads} - {_DEFAULT}
+    # Without named graphs, the statements about a subject stay together.
+    return sorted(quads, key=partial(_turn, names)) if names else quads
 
 
-def _turn(quad: Any) -> int:
+def _turn(names: set[Any], quad: Any) -> int:
     if quad.graph_name != _DEFAULT:
         return 2
-    return int(quad.predicate.value != _GENERATED_AT)
+    return int(quad.subject not in names or quad.predicate.value != _GENERATED_AT)
 
 
 def _tell(wrong: DataError | None, malformed: Malformed) -> None:

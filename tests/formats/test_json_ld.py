@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cqels_py import Engine
+from cqels_py.dictionary import Dictionary
 from cqels_py.formats.omissions import EMPTY, MOST_SHOWN, NO_IRI, Omissions
 from cqels_py.mappings.context import MessageContext
+from cqels_py.sources.files import open_source
+from cqels_py.sources.protocol import Opening
 from cqels_py.terms.values import text_of
 from tests.support.json_entrances import STREAM, TIME, Entrances
 
@@ -184,6 +188,16 @@ def test_pushed_and_sent_objects_without_triples_are_counted(entrances: Entrance
     assert {name for name in entrances.names() if entrances.counts[name] == [EMPTY]} == {
         "ndjson", "mapped file", "message", "mapped message", "service", "push",
     }  # fmt: skip
+
+
+def test_a_document_with_times_of_several_subjects_has_an_element_of_each(tmp_path: Path) -> None:
+    path, dictionary = tmp_path / "s.jsonld", Dictionary()
+    subjects = [{"id": f"{EX}s{number}", "time": number, "value": number} for number in range(1, 4)]
+    path.write_text(json.dumps({"@context": CONTEXT, "@graph": subjects}))
+    opening = Opening(stream=STREAM, number=0, dictionary=dictionary, time_predicate=TIME)
+    batches = list(open_source(str(path), opening))
+    assert [time for batch in batches for time in batch.time.tolist()] == [1, 2, 3]
+    assert sum(len(batch.subject) for batch in batches) == 6
 
 
 def test_each_name_is_told_once_and_a_hundred_of_them() -> None:
