@@ -11,18 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.errors import DataError, TermCollision, UsageError
+from cqels_py.iris import check_iri_of
 from cqels_py.kernels.primitives.dtypes import INT64, UINT8
 from cqels_py.kernels.text.triples import encode_triples
 from cqels_py.kernels.values import dictionary as kernel
 from cqels_py.kernels.values.positions import PREDICATE, SUBJECT, misplaced
+from cqels_py.kernels.values.syntax import LESS
 from cqels_py.terms.canonical import canonical, malformed
-from cqels_py.terms.layout import TAG_OVERFLOW, TAG_SHIFT
+from cqels_py.terms.layout import TAG_IRI, TAG_LITERAL, TAG_OVERFLOW, TAG_SHIFT, XSD
 
 Ids = npt.NDArray[np.int64]
 
 _FIRST_ENTRIES = 1024
 _FIRST_ARENA = 1 << 16
 _HASH_BITS = 60
+_STRING = f"^^<{XSD}string>"
 
 
 def _offsets(texts: Sequence[bytes]) -> Ids:
@@ -107,11 +110,17 @@ class Dictionary:
         self._documents = number
 
     def encode(
-        self, terms: Sequence[str | None], *, scope: int = 0, scopes: npt.NDArray[np.int64] | None = None
+        self,
+        terms: Sequence[str | None],
+        *,
+        scope: int = 0,
+        scopes: npt.NDArray[np.int64] | None = None,
+        existing: bool = False,
     ) -> Ids:
         """Ids (n) of terms in N-Triples syntax; None is unbound.
 
-        Blank nodes belong to `scope`, or to scopes[i] each. DataError names an invalid term.
+        Blank nodes belong to `scope`, or to scopes[i] each. DataError names an invalid term. `existing`: the terms, in canonical
+        form, come from a dictionary or its log, and their IRIs, which an earlier version may have let in, are not judged again.
         """
         data = [b"" if term is None else _utf8(term) for term in terms]
         offsets = _offsets(data)
@@ -119,12 +128,19 @@ class Dictionary:
             raise malformed("an empty text")
         if scopes is None:
             scopes = np.full(len(data), scope, np.int64)
-        return self.encode_bytes(np.frombuffer(b"".join(data) or b"\0", np.uint8), offsets, scopes)
+        joined = np.frombuffer(b"".join(data) or b"\0", np.uint8)
+        return self.encode_bytes(joined, offsets, scopes, existing=existing)
 
     def encode_bytes(
-        self, data: npt.NDArray[np.uint8], offsets: Ids, scopes: Ids, wrong: dict[int, DataError] | None = None
+        self,
+        data: npt.NDArray[np.uint8],
+        offsets: Ids,
+        scopes: Ids,
+        wrong: dict[int, DataError] | None = None,
+        *,
+        existing: bool = False,
     ) -> Ids:
-        """Ids (n) of texts in one buffer: term i is data[offsets[i]:offsets[i + 1]], unbound if empty. Scopes as in
+        """Ids (n) of texts in one buffer: term i is data[offsets[i]:offsets[i + 1]], unbound if empty. Scopes and `existing` as in
         `encode`.
 
         With `wrong`, invalid terms are entered there by number and get the id 0; otherwise DataError is raised.
@@ -143,6 +159,9 @@ class Dictionary:
                 if status == kernel.DONE:
                     return out
                 raw = data[offsets[at] : offsets[at + 1]]
+                if existing and status == kernel.NOT_WRITTEN_SO:
+                    out[at], at = self._known_again(raw), at + 1
+                    continue
                 found = self._stopped_at(at, status, raw.tobytes(), int(out[at]), int(scopes[at]), wrong)
                 if found is not None:
                     out[at] = found
@@ -212,17 +231,31 @@ class Dictionary:
             return self.resolve_collision(raw, identifier)
         text = raw.decode("utf-8", "replace")
         plain = canonical(text)
-        if plain == text:
-            # The kernel rejected the term, and it has no other spelling.
-            raise malformed(text)
-        return int(self.encode([plain], scope=scope)[0])
+        if plain != text:
+            return int(self.encode([plain], scope=scope)[0])
+        # The kernel rejected the term, and it has no other spelling.
+        check_iri_of(plain)
+        raise malformed(text)
+
+    def _known_again(self, data: npt.NDArray[np.uint8]) -> int:
+        """The id of a term that exists, though its IRI is none."""
+        tag = TAG_IRI if data[0] == LESS else TAG_LITERAL
+        while True:
+            identifier, status = kernel.intern(
+                data, 0, len(data), kernel.UNCHECKED, tag, self._shift, self.table, self.arena, self.meta
+            )
+            if status == kernel.DONE:
+                return int(identifier)
+            if status == kernel.COLLISION:
+                return self.resolve_collision(data.tobytes(), int(identifier))
+            self.grow(status, len(data))
 
     def resolve_collision(self, raw: bytes, identifier: int) -> int:
         """The overflow id of the term with canonical syntax `raw`, whose hash `identifier` belongs to another term.
 
         TermCollision if the dictionary is strict.
         """
-        text = canonical(raw.decode())
+        text = raw.decode().removesuffix(_STRING)
         known = self._overflow.get(text)
         if known is not None:
             return known[0]

@@ -181,7 +181,7 @@ def unpack_terms(data: memoryview, dictionary: Dictionary) -> Ids:
     positions = columns.take(np.int32, count)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(columns.take(np.uint32, different), dtype=np.int64)])
     texts = np.frombuffer(bytes(columns.rest) or b"\0", np.uint8)
-    ids = dictionary.encode_bytes(texts, offsets, np.zeros(different, np.int64))
+    ids = dictionary.encode_bytes(texts, offsets, np.zeros(different, np.int64), existing=True)
     blank = np.flatnonzero((ids >> TAG_SHIFT) & 15 == TAG_BLANK)
     digits = texts[offsets[blank][:, np.newaxis] + _BLANK + np.arange(15)] if len(blank) else texts[:0].reshape(0, 15)
     ids[blank] = (TAG_BLANK << TAG_SHIFT) | (_HEX[digits] * _WEIGHTS).sum(axis=1)

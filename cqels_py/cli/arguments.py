@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,8 +9,6 @@ from cqels_py.connections.sizes import bytes_of
 from cqels_py.connections.tables import is_table
 from cqels_py.errors import QueryError, UsageError
 from cqels_py.validation import instead
-
-_IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*')
 
 _EXPECTED = {
     "--stream": "IRI=SOURCE, such as http://example.org/readings=readings.nq",
@@ -65,8 +62,10 @@ def time(option: str, text: str) -> int:
 
 def iri(option: str, text: str) -> str:
     """An absolute IRI, which may stand in angle brackets."""
+    from cqels_py.iris import is_iri
+
     found = text[1:-1] if text.startswith("<") and text.endswith(">") else text
-    if _IRI.fullmatch(found) is None:
+    if not is_iri(found):
         raise UsageError(
             f"{option} {text!r} is not an IRI; write one in full, like http://www.w3.org/ns/prov#generatedAtTime"
         )

@@ -33,7 +33,7 @@ def _beginning(term: Term) -> str:
 class TermStore(Protocol):
     """The part of the dictionary that evaluators need."""
 
-    def encode(self, texts: Sequence[str]) -> Ids: ...
+    def encode(self, texts: Sequence[str], *, existing: bool = False) -> Ids: ...
 
     def decode(self, ids: Ids) -> Sequence[str | None]: ...
 
@@ -80,7 +80,8 @@ class TextEvaluation:
         self._program = program
         self._report = limits.report
         self._exceeded: list[str] = []
-        self._limits = Limits(limits.max_text, self._exceeded.append)
+        self._limits = Limits(limits.max_text, self._exceeded.append, report_iri=self._no_iri)
+        self._reported_iri = False
         self._dictionary = dictionary
         self._values: dict[tuple[int, ...], int] = {}
         self._tests: dict[tuple[int, ...], int] = {}
@@ -121,6 +122,12 @@ class TextEvaluation:
             self._exceeded.clear()
         return value
 
+    def _no_iri(self, reason: str) -> None:
+        """Only the first is reported: there may be one a row."""
+        if not self._reported_iri:
+            self._reported_iri = True
+            self._exceeded.append(f"{reason} (the first of these is reported)")
+
     def _bindings(self, row: Sequence[Term | None]) -> str:
         """The row in a message: where each variable's value begins."""
         values = zip(self._program.inputs, row, strict=True)
@@ -129,5 +136,5 @@ class TextEvaluation:
 
     def _encode(self, texts: list[str | None]) -> list[int]:
         found = [text for text in texts if text is not None]
-        ids = iter(self._dictionary.encode(found).tolist() if found else [])
+        ids = iter(self._dictionary.encode(found, existing=True).tolist() if found else [])
         return [UNBOUND if text is None else next(ids) for text in texts]

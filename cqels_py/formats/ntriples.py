@@ -21,6 +21,7 @@ from cqels_py.formats.omissions import Omissions, logged_omissions
 from cqels_py.formats.statements import statements
 from cqels_py.formats.times import EXPECTED, GENERATED_AT, NO_TIME, times_of_ids
 from cqels_py.formats.turtle_syntax import beyond_statements
+from cqels_py.iris import check_iri_of
 from cqels_py.kernels.text import tokenizer as kernel
 from cqels_py.kernels.text.nesting import rescope
 from cqels_py.kernels.values import dictionary as tables
@@ -49,7 +50,6 @@ _MESSAGES = {
     kernel.AS_POINT: "expected '.' at the end of the statement",
     kernel.AS_END: "expected the end of the line after '.'",
     kernel.AS_TERM: _NOT_WELL_FORMED,
-    kernel.AS_ABSOLUTE: "expected an absolute IRI, like <http://example.org/a>",
     kernel.AS_TIME: 'a triple of the default graph gives an element\'s time, <graph> {predicate} "…", or is about the graph of the '
     "current element, or of a later one whose time stands before it",
 }
@@ -166,13 +166,25 @@ class Tokenizer:
             return True
         try:
             plain = " ".join(canonical(term) for term in match.groups() if term is not None) + " ."
-        except DataError as error:
-            self._report(text, at, end, error.message, at)
+        except DataError:
+            self._report_term(text, at, end, match)
             return True
         _, status = self._scan(np.frombuffer(plain.encode(), np.uint8), 0)
+        if status == tables.NOT_WRITTEN_SO:
+            self._report_term(text, at, end, match)
         if status == kernel.BAD_LINE:
             self._report(text, at, end, _MESSAGES[int(self.state[kernel.EXPECTED])].format(predicate=self.ahead), at)
         return bool(status != kernel.ROWS_FULL)
+
+    def _report_term(self, text: bytes, at: int, end: int, statement: re.Match[str]) -> None:
+        """Report the first term of a statement that is none, or has an IRI that is none."""
+        for k, term in enumerate(statement.groups(), 1):
+            try:
+                check_iri_of(canonical(term or ""))
+            except DataError as error:
+                offset = at + len(statement.string[: statement.start(k)].encode())
+                self._report(text, at, end, error.message, offset)
+                return
 
     def _report(self, text: bytes, at: int, end: int, message: str, offset: int | None = None) -> None:
         """Report the malformed statement that starts at `at`; its column is that of `offset`, or where the kernel stopped."""

@@ -19,12 +19,14 @@ def _ignore(_: object) -> None:
 class Limits:
     """`max_text`: bytes of a text in UTF-8. `report` gets a message for each error value that is due to a limit.
 
-    It also gets one for the first value that SUM and AVG cannot add; `count` gets the number of such values.
+    It also gets one for the first value that SUM and AVG cannot add; `count` gets the number of such values. `report_iri` gets
+    one for each text that IRI() makes no IRI of.
     """
 
     max_text: int = MAX_TEXT
     report: Callable[[str], None] = _ignore
     count: Callable[[int], None] = _ignore
+    report_iri: Callable[[str], None] = _ignore
 
 
 NO_REPORTS = Limits()

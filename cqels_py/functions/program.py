@@ -8,7 +8,16 @@ from typing import TypeAlias
 from cqels_py.functions.dates import instant_text
 from cqels_py.functions.limits import NO_REPORTS, Limits, is_longer, too_long
 from cqels_py.functions.table import FUNCTIONS
-from cqels_py.functions.terms import XSD_DATETIME, ExpressionError, LimitExceeded, Term, boolean, literal, parse_term
+from cqels_py.functions.terms import (
+    XSD_DATETIME,
+    ExpressionError,
+    LimitExceeded,
+    NotAnIri,
+    Term,
+    boolean,
+    literal,
+    parse_term,
+)
 from cqels_py.functions.values import equal, truth_of
 
 Step: TypeAlias = tuple[str, int | str]
@@ -72,6 +81,9 @@ def _call(name: str, arguments: list[Term | None], limits: Limits) -> Term | Non
             raise too_long(name, limits.max_text)
     except LimitExceeded as error:
         limits.report(str(error))
+        return None
+    except NotAnIri as error:
+        limits.report_iri(str(error))
         return None
     except ExpressionError:
         return None

@@ -6,8 +6,9 @@ import hashlib
 import re
 import string
 from collections.abc import Callable, Sequence
-from urllib.parse import quote, urljoin
+from urllib.parse import quote
 
+from cqels_py.errors import DataError
 from cqels_py.functions import regexes
 from cqels_py.functions.limits import MAX_TEXT, too_long
 from cqels_py.functions.numbers import INTEGER, Number
@@ -17,6 +18,7 @@ from cqels_py.functions.terms import (
     XSD_INTEGER,
     XSD_STRING,
     ExpressionError,
+    NotAnIri,
     Term,
     TermKind,
     boolean,
@@ -25,8 +27,8 @@ from cqels_py.functions.terms import (
     tagged,
 )
 from cqels_py.functions.values import value_of
+from cqels_py.iris import checked, resolved
 
-_ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|\\^`]*")
 _NOT_ENCODED = (string.ascii_letters + string.digits + "-_.~").encode()
 _AT_ONCE = 1 << 16
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
@@ -87,11 +89,10 @@ def to_iri(term: Term, base: Term | None = None) -> Term:
     if term.kind is TermKind.IRI:
         return term
     text = _simple_text(term)
-    if base is not None and not _ABSOLUTE_IRI.fullmatch(text):
-        text = urljoin(base.text, text)
-    if not _ABSOLUTE_IRI.fullmatch(text):
-        raise ExpressionError(f"{term.text!r} is not an absolute IRI")
-    return iri(text)
+    try:
+        return iri(checked(text) if base is None else resolved(base.text, text))
+    except DataError as error:
+        raise NotAnIri(f"{error.message}; ENCODE_FOR_URI makes a part of an IRI of any text") from None
 
 
 def with_datatype(text: Term, kind: Term) -> Term:

@@ -33,6 +33,10 @@ class LimitExceeded(ExpressionError):
     """An error value that is due to a limit of the engine and not to the query or its data. It is reported."""
 
 
+class NotAnIri(ExpressionError):
+    """The error value of IRI() over a text that is none. An expression's first is reported."""
+
+
 class TermKind(Enum):
     IRI = "IRI"
     BLANK = "blank node"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cqels_py.errors import UsageError
+from cqels_py.iris import is_iri
 from cqels_py.mappings.mapping import TIME, Mapping
 from cqels_py.terms.canonical import is_bare_iri
 
@@ -33,7 +34,8 @@ class IriTemplate:
         """UsageError for a text that makes no IRI."""
         text = str(given).removeprefix("<").removesuffix(">") if isinstance(given, str) else ""
         parts = _FIELD.split(text)
-        if not text or not (is_bare_iri(text.replace("{", "").replace("}", "")) or parts[0] == ""):
+        begins_with_iri = is_bare_iri(text.replace("{", "").replace("}", "")) and is_iri(_FIELD.sub("0", text))
+        if not text or not (begins_with_iri or parts[0] == ""):
             raise UsageError(
                 f'{argument} is an IRI with columns in braces, such as "http://ex.org/{{sensor}}", not {given!r}'
             )
@@ -80,7 +82,7 @@ def _column(name: object, given: Any) -> tuple[str, str, IriTemplate | None]:
         raise UsageError(f"columns is a mapping of columns to properties: {name!r}: {given!r} is none; {_EXAMPLE}")
     predicate, template = pair
     iri = str(predicate).removeprefix("<").removesuffix(">") if isinstance(predicate, str) else ""
-    if not is_bare_iri(iri):
+    if not (is_bare_iri(iri) and is_iri(iri)):
         raise UsageError(f"the property of the column {name!r} is an IRI, not {predicate!r}: {_EXAMPLE}")
     return (
         name,

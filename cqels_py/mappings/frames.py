@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from cqels_py.errors import DataError, UsageError
 from cqels_py.formats.tabular import Rows as TableRows
 from cqels_py.formats.tabular import row_text, times_of_column
 from cqels_py.formats.times import EXPECTED, questionable
+from cqels_py.iris import is_iri
 from cqels_py.mappings.elements import MappedElements
 from cqels_py.mappings.frame_map import SUBJECT, FrameMap, IriTemplate
 from cqels_py.mappings.mapping import TIME
@@ -22,9 +24,12 @@ from cqels_py.mappings.rows import Rows
 from cqels_py.mappings.terms import buffers, ids_of_column, texts_of_column
 
 _ROWS = 1 << 16
-_ABSOLUTE = r"^[A-Za-z][A-Za-z0-9+.-]*:"
 _NOT_IN_A_SEGMENT = r"[\x00-,/:-@\[-^`{-\x7f]"
 """ASCII characters that have a meaning in an IRI, or none; R2RML's templates encode them too."""
+_OTHER = [(0x80, 0x9F), (0xE000, 0xF8FF), (0xFDD0, 0xFDEF), (0xFFF0, 0xFFFF), (0xE0000, 0xE0FFF), (0xF0000, 0x10FFFF)]
+_OTHER += [(plane << 16 | 0xFFFE, plane << 16 | 0xFFFF) for plane in range(1, 15)]
+_NOT_IN_IRIS = "".join(["[", *(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in _OTHER), "]"])
+"""Characters beyond ASCII that stand in no IRI's path: RFC 3987."""
 _ENCODED = [(chr(code), f"%{code:02X}") for code in range(128) if not (chr(code).isalnum() or chr(code) in "-._~")]
 
 
@@ -99,9 +104,7 @@ def _iris(template: IriTemplate, columns: Mapping[str, pa.Array], rows: int, dic
     if template.texts != ("", ""):
         values = [_within_an_iri(each) for each in values]
     joined = _alternating(template.texts, values).dictionary_encode()
-    texts = joined.dictionary
-    absolute = pc.match_substring_regex(texts, _ABSOLUTE)
-    texts = pc.if_else(absolute, _alternating(("<", ">"), [texts]), pa.scalar("", pa.large_string()))
+    texts = _alternating(("<", ">"), [joined.dictionary])
     wrong: dict[int, DataError] = {}
     ids = dictionary.encode_bytes(*buffers(texts), np.zeros(len(texts), np.int64), wrong)
     places = joined.indices.fill_null(len(ids)).to_numpy(zero_copy_only=False)
@@ -115,6 +118,11 @@ def _within_an_iri(texts: pa.Array) -> pa.Array:
         # The percent sign first.
         for character, code in sorted(_ENCODED, key=lambda pair: pair[0] != "%"):
             texts = pc.replace_substring(texts, character, code)
+    other = pc.match_substring_regex(texts, _NOT_IN_IRIS).fill_null(False)
+    if pc.any(other).as_py():
+        characters = set("".join(texts.filter(other).to_pylist()))
+        for character in sorted(each for each in characters if not is_iri(f"a:{each}") and each != "%"):
+            texts = pc.replace_substring(texts, character, quote(character))
     return texts
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from urllib.parse import urljoin
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from rdflib import URIRef
 
+from cqels_py.errors import DataError
+from cqels_py.iris import checked, resolved
 from cqels_py.parser.source import Source
 from cqels_py.parser.tokens import Kind, Token
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_SCHEME = re.compile(r"[^:/?#]+:")
 _ESCAPED = re.compile(r"\\(.)")
 
 WELL_KNOWN = {
@@ -48,23 +50,32 @@ class Prologue:
         return URIRef(self._base) if self._base else None
 
     def iri(self, reference: str) -> URIRef:
-        """An IRI, resolved against the base where it is relative."""
-        if not self._base or _SCHEME.match(reference):
+        """An IRI, resolved against the base where it is relative. DataError for one that is none."""
+        if not self._base and not _SCHEME.match(reference):
+            # A name of a stream, a window or a query, whose characters are checked.
+            resolved("a:", reference)
             return URIRef(reference)
-        joined = urljoin(self._base, reference)
-        # urljoin drops an empty fragment.
-        return URIRef(joined + "#" if reference.endswith("#") and not joined.endswith("#") else joined)
+        return URIRef(resolved(self._base, reference) if self._base else checked(reference))
 
     def name(self, prefix: str, local: str) -> URIRef:
         return URIRef(self.prefixes[prefix] + _ESCAPED.sub(r"\1", local))
 
     def resolve(self, token: Token) -> URIRef:
-        """The IRI of a token that is one, in brackets or with a prefix."""
-        if token.kind is Kind.IRI:
-            return self.iri(token.text[1:-1])
-        self.check(token)
-        prefix, _, local = token.text.partition(":")
-        return self.name(prefix, local)
+        """The IRI of a token that is one, in brackets or with a prefix. QuerySyntaxError for one that makes none."""
+        with placed(self._source, token):
+            if token.kind is Kind.IRI:
+                return self.iri(token.text[1:-1])
+            self.check(token)
+            prefix, _, local = token.text.partition(":")
+            return URIRef(checked(self.name(prefix, local)))
+
+    def check_constant(self, token: Token) -> None:
+        """Raise QuerySyntaxError for a term of a pattern that is relative, and there is no base."""
+        with placed(self._source, token):
+            if not _SCHEME.match(iri := self.resolve(token)):
+                raise DataError(
+                    f"<{iri}> is relative, and there is no base: write the IRI in full, or BASE <http://…> in front of the query"
+                )
 
     def check(self, token: Token, *, begins_iri: bool = False) -> None:
         """Raise QuerySyntaxError where a name's prefix is not declared. `begins_iri`: there is a '<' in front of it."""
@@ -88,15 +99,35 @@ def read_prologue(source: Source, tokens: Sequence[Token], base: str | None) -> 
     prologue = Prologue(source, base)
     for word, one, two in zip(tokens, tokens[1:], (*tokens[2:], tokens[-1]), strict=False):
         if word.is_word("BASE") and one.kind is Kind.IRI:
-            prologue.declare_base(one.text[1:-1])
+            with placed(source, one):
+                prologue.declare_base(one.text[1:-1])
         elif word.is_word("PREFIX") and one.kind is Kind.NAME and two.kind is Kind.IRI and one.text.endswith(":"):
-            prologue.declare_prefix(one.text[:-1], two.text[1:-1])
+            with placed(source, two):
+                prologue.declare_prefix(one.text[:-1], two.text[1:-1])
     return prologue
 
 
-def check_prefixes(prologue: Prologue, tokens: Sequence[Token]) -> None:
-    """Raise QuerySyntaxError for the first name whose prefix is not declared."""
+@contextmanager
+def placed(source: Source, token: Token) -> Iterator[None]:
+    """A DataError within it becomes a QuerySyntaxError at the token."""
+    try:
+        yield
+    except DataError as error:
+        raise source.error(error.message, token.start) from None
+
+
+def check_names(prologue: Prologue, tokens: Sequence[Token]) -> None:
+    """Raise QuerySyntaxError for the first name whose prefix is not declared, and for the first IRI that is none."""
+    known: set[str] = set()
     for before, token in zip((tokens[-1], *tokens), tokens, strict=False):
-        if token.kind is not Kind.NAME or before.is_word("PREFIX"):
+        if before.is_word("PREFIX") or before.is_word("BASE"):
             continue
-        prologue.check(token, begins_iri=before.is_mark("<") and before.end == token.start)
+        if token.kind is Kind.NAME:
+            prologue.check(token, begins_iri=before.is_mark("<") and before.end == token.start)
+        if token.kind in (Kind.NAME, Kind.IRI) and token.text not in known and not token.text.startswith("<?"):
+            # After a keyword stands a name, which may be relative: FROM <rooms>.
+            if before.kind is not Kind.WORD or before.text == "a":
+                known.add(token.text)
+                prologue.check_constant(token)
+            else:
+                prologue.resolve(token)

@@ -24,7 +24,7 @@ from cqels_py.parser.matches import check_repeated
 from cqels_py.parser.partitions import check_partitions
 from cqels_py.parser.patterns import PatternReader, Surroundings
 from cqels_py.parser.prepare import STAR, FreshVariables, Prepared, prepare
-from cqels_py.parser.prologue import Prologue, check_prefixes, read_prologue
+from cqels_py.parser.prologue import Prologue, check_names, read_prologue
 from cqels_py.parser.rules import RuleBuilder, RulesBlock
 from cqels_py.parser.source import Edit, EditedText, Source, Unplaced
 from cqels_py.parser.tokens import Kind, Token, Tokens, check_brackets, tokenize
@@ -97,7 +97,7 @@ class _Parse:
         self._prologue: Prologue = read_prologue(source, tokens, base)
         self._dialect = dialects.detect(source, tokens, dialect)
         self._lifted: Lifted = lift(source, self._tokens, self._prologue, self._dialect)
-        check_prefixes(self._prologue, self._outside_of_clauses())
+        check_names(self._prologue, self._outside_of_clauses())
         self._lists: LongLists = lift_long_lists(self._outside_of_clauses(), self._prologue)
         self._lifted.edits.extend(self._lists.edits)
 
@@ -207,7 +207,7 @@ class _Parse:
         inside = [
             t for t in self._tokens.tokens if block.start <= t.start < block.end and not _within(t.start, clauses)
         ]
-        check_prefixes(self._prologue, inside)
+        check_names(self._prologue, inside)
         tree = self._tree([*block.edits, *self._blanked(block.edits)])
         labels = frozenset(token.text for token in inside if token.kind is Kind.BLANK)
         names = frozenset(token.text[1:] for token in self._tokens.tokens if token.kind is Kind.VARIABLE)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from urllib.parse import urljoin
 
-from cqels_py.errors import UsageError
+from cqels_py.errors import DataError, UsageError
+from cqels_py.iris import resolved
 from cqels_py.parser.tokens import MOST_BRACKETS
 from cqels_py.service.failures import Forbidden
 
@@ -53,14 +53,20 @@ def dataset_of(text: str, base: str) -> AskedDataset:
                 raise UsageError(f"the query is nested too deeply: it has more than {MOST_BRACKETS} open brackets")
             continue
         if kind == "iri":
-            iri = resolved(base, token[1:-1])
+            try:
+                iri = resolved(base, token[1:-1])
+            except DataError as error:
+                if after_from or before[-1] in ("BASE", "GRAPH"):
+                    raise UsageError(error.message) from None
+                # Two comparisons look so: ?a<?b&&?c>?d.
+                continue
             if before[-1] == "BASE":
                 base = iri
             elif after_from:
                 _add(found, iri, named=before[-1] == "NAMED")
             elif before[0] == "PREFIX":
                 # Whatever begins so may be named.
-                found.any_graph |= iri.startswith(resolved(base, "/"))
+                found.any_graph |= iri.startswith(graph_iri(base, "/"))
             found.iris.add(iri)
         elif kind == "name" and after_from:
             raise UsageError(f"write the graph {token} of FROM as an IRI in brackets")
@@ -71,12 +77,12 @@ def dataset_of(text: str, base: str) -> AskedDataset:
     return found
 
 
-def resolved(base: str, iri: str) -> str:
+def graph_iri(base: str, iri: str) -> str:
     """An IRI that may be relative to another one. UsageError for a text that is none."""
     try:
-        return urljoin(base, iri)
-    except ValueError as error:
-        raise UsageError(f"<{iri}> is no IRI: {error}") from None
+        return resolved(base, iri)
+    except DataError as error:
+        raise UsageError(error.message) from None
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -17,9 +16,9 @@ from cqels_py.errors import DataError, Place, UsageError
 from cqels_py.formats.ntriples import StatementCheck
 from cqels_py.formats.python_times import duration
 from cqels_py.formats.turtle import statements_of, to_nquads
+from cqels_py.iris import is_iri
 from cqels_py.suggestions import unknown
 
-_IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|\\^`\x7f]*')
 DIALECTS = tuple(dialect.value for dialect in Dialect)
 _INLINE = {
     "application/trig": "trig",
@@ -46,7 +45,7 @@ class StreamDefinition:
         """The body of a request. UsageError for one that makes no sense."""
         members = _members(given, ("iri", "source", "lateness", "clock", "context", "map", "duplicates"), "a stream")
         iri = members.get("iri")
-        if not isinstance(iri, str) or not _IRI.fullmatch(iri):
+        if not isinstance(iri, str) or not is_iri(iri):
             raise UsageError(
                 f'iri is the absolute IRI of the stream, such as "http://example.org/readings", not {iri!r}'
             )

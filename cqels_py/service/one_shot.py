@@ -17,7 +17,7 @@ from cqels_py.engine.query import Query
 from cqels_py.errors import CqelsError, Place, QuerySyntaxError, UsageError
 from cqels_py.service.accept import chosen
 from cqels_py.service.answers import GRAPHS, SOLUTIONS, in_xml
-from cqels_py.service.datasets import AskedDataset, dataset_of, resolved
+from cqels_py.service.datasets import AskedDataset, dataset_of, graph_iri
 from cqels_py.service.failures import Conflict, Forbidden, NotAcceptable, NotFound, TookTooLong, TooLarge
 from cqels_py.service.service import Service
 
@@ -78,7 +78,7 @@ def answer_once(service: Service, asked: OneShot) -> tuple[bytes, str]:
     dataset = dataset_of(asked.text, asked.base)
     if asked.default or asked.named:
         dataset.default, dataset.named = (
-            [resolved(asked.base, each) for each in of] for of in (asked.default, asked.named)
+            [graph_iri(asked.base, each) for each in of] for of in (asked.default, asked.named)
         )
         dataset.iris.update(dataset.default, dataset.named)
     queries = [each.query for each in list(service.queries.values()) if each.query is not None]

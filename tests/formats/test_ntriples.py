@@ -207,8 +207,8 @@ BAD = [
     pytest.param('<http://ex.org/a> <http://ex.org/p> "x .', "1:41", "not well-formed", id="unclosed literal"),
     pytest.param('<http://ex.org/a> <http://ex.org/p> "x"^^y .', "1:42", "not well-formed", id="bare datatype"),
     pytest.param('<http://ex.org/a> <http://ex.org/p> "x"@ .', "1:41", "not well-formed", id="no language"),
-    pytest.param(r'<http://ex.org/a> <http://ex.org/p> "\q" .', "1:1", "unknown escape", id="unknown escape"),
-    pytest.param(r'<http://ex.org/a> <http://ex.org/p> "\uD800" .', "1:1", "not a character", id="surrogate"),
+    pytest.param(r'<http://ex.org/a> <http://ex.org/p> "\q" .', "1:37", "unknown escape", id="unknown escape"),
+    pytest.param(r'<http://ex.org/a> <http://ex.org/p> "\uD800" .', "1:37", "not a character", id="surrogate"),
     pytest.param(r"<http://ex.org/\u0020> <http://ex.org/p> _:o .", "1:1", "not a term", id="escaped space"),
 ]
 

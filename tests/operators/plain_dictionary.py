@@ -123,7 +123,7 @@ class PlainDictionary:
         self._ids: dict[str, int] = {}
         self._texts: dict[int, str] = {}
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    def encode(self, texts: Sequence[str], *, existing: bool = False) -> npt.NDArray[np.int64]:
         return np.array([self._id(text) for text in texts], np.int64)
 
     def decode(self, ids: npt.NDArray[np.int64]) -> list[str]:

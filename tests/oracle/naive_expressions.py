@@ -12,6 +12,7 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from elementpath.regex import RegexError, translate_pattern
+from pyoxigraph import NamedNode
 from rdflib import XSD, BNode, Literal, URIRef, Variable
 
 from cqels_py.algebra import nodes
@@ -305,7 +306,12 @@ def _lang_matches(tag: Term, pattern: Term) -> Term:
 def _iri(term: Term, base: Term | None = None) -> Term:
     if isinstance(term, URIRef):
         return term
-    return URIRef(_simple(term), base=None if base is None else str(base))
+    found = URIRef(_simple(term), base=None if base is None else str(base))
+    try:
+        NamedNode(found)
+    except ValueError as error:
+        raise ExpressionError(str(error)) from None
+    return found
 
 
 def _concat(*terms: Term) -> Term:

@@ -103,7 +103,7 @@ def test_rdflib_is_left_as_it_was() -> None:
 
 
 def test_queries_are_read_in_many_threads() -> None:
-    texts = [f"SELECT ?x {{ STREAM <s> [RANGE {n}s] {{ ?x <p> {n} }} }}" for n in range(1, 9)]
+    texts = [f"SELECT ?x {{ STREAM <s> [RANGE {n}s] {{ ?x <urn:p> {n} }} }}" for n in range(1, 9)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(parse, texts)) == [parse(text) for text in texts]
 

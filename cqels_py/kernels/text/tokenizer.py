@@ -10,6 +10,7 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.values.dictionary import DONE, NOT_WRITTEN_SO, encode_term
+from cqels_py.kernels.values.iris import is_iri
 from cqels_py.kernels.values.murmur import murmur64
 from cqels_py.kernels.values.syntax import (
     HASH,
@@ -24,7 +25,6 @@ from cqels_py.kernels.values.syntax import (
     SPACE,
     TAB,
     UNDERSCORE,
-    has_scheme,
     term_end,
 )
 from cqels_py.kernels.values.words import same
@@ -55,7 +55,7 @@ CONFLICT = -1
 """The time's id of an element with two different times."""
 
 # The token expected where a line is malformed.
-AS_SUBJECT, AS_PREDICATE, AS_OBJECT, AS_GRAPH, AS_POINT, AS_END, AS_TERM, AS_ABSOLUTE, AS_TIME = range(9)
+AS_SUBJECT, AS_PREDICATE, AS_OBJECT, AS_GRAPH, AS_POINT, AS_END, AS_TERM, AS_TIME = range(8)
 
 # Cells of an entry of `declared`: the graph's hash (0: none), the id of its time (0: none yet), and of its statements
 # in `pending` the last one (from 1) and the count.
@@ -138,9 +138,6 @@ def _split(data, at, end, scratch, state):
                 return at, terms, MALFORMED
             if written == NOT_CANONICAL:
                 escaped = True
-            elif data[at] == LESS and not has_scheme(data, at, stop):
-                state[EXPECTED] = AS_ABSOLUTE
-                return at, terms, MALFORMED
             scratch[terms, _CLOSING] = quote
             at = stop
         scratch[terms, _END] = at
@@ -370,7 +367,12 @@ def scan(data, at, shift, state, scratch, table, arena, meta, declared, pending,
             if not ahead and scratch[by, _CLOSING] == _REPEATED:
                 key = scratch[_SEEN + by, _STANDS_FOR]
             else:
-                key = _key(data, scratch[by, _START], scratch[by, _END])
+                start, stop = scratch[by, _START], scratch[by, _END]
+                key = _key(data, start, stop)
+                # The dictionary checks IRIs, and it need not get that of a graph.
+                new = key != state[KEY] and declared[_place(declared, key)] != key
+                if new and data[start] == LESS and not is_iri(data, start, stop):
+                    return at, NOT_WRITTEN_SO
             # The bytes of an IRI include its end; a blank node's label may be a prefix of another one.
             if not ahead and data[scratch[by, _START]] == LESS:
                 _remember(scratch, _SEEN + by, scratch[by, _START], scratch[by, _END], key)

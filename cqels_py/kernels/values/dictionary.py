@@ -11,6 +11,7 @@ import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.values.inline import inline_id, tag_of, tagged, write_inline
+from cqels_py.kernels.values.iris import are_letters, is_iri
 from cqels_py.kernels.values.murmur import mix64, murmur64
 from cqels_py.kernels.values.syntax import CANONICAL, LESS, NO_QUOTE, term_end
 from cqels_py.kernels.values.words import copy, same
@@ -19,11 +20,15 @@ from cqels_py.terms.layout import TAG_BLANK, TAG_IRI, TAG_LITERAL, TAG_OVERFLOW
 ENTRIES, TOP = 0, 1
 WORDS = 3
 
-# Why `encode` stopped; NOT_WRITTEN_SO: the text is not the canonical form of a term.
+# Why `encode` stopped; NOT_WRITTEN_SO: the text is not the canonical form of a term, or an IRI in it is none.
 DONE, TABLE_FULL, ARENA_FULL, NOT_WRITTEN_SO, COLLISION = range(5)
 UNKNOWN = np.int64(-1)
 
+UNCHECKED = -2
+"""Instead of the position of a closing quote: a term that exists already, whose IRI may be one of an earlier version."""
+
 _STRING = np.frombuffer(b"^^<http://www.w3.org/2001/XMLSchema#string>", np.uint8).copy()
+_XSD = len(b"^^<http://www.w3.org/2001/XMLSchema#")
 _BLANK_MASK = np.uint64((1 << 60) - 1)
 _GREATER = 62
 
@@ -54,10 +59,23 @@ def blank_id(data, start, end, scope):
     return tagged(np.int64(TAG_BLANK), np.int64(hashed & _BLANK_MASK))
 
 
+@jit_inline
+def _has_no_iri(data, start, end, quote):
+    """Is the IRI of a term, or that of a literal's datatype, not one?"""
+    if data[end - 1] != _GREATER:
+        return False
+    if quote == NO_QUOTE:
+        return not is_iri(data, start, end)
+    name = quote + 1 + _XSD
+    if name < end and same(data, quote + 1, _STRING, 0, _XSD) and are_letters(data, name, end - 1):
+        return False
+    return not is_iri(data, quote + 3, end)
+
+
 @jit_flat
-def intern(data, start, end, tag, shift, table, arena, meta):
-    """(id, status) of a canonical text, which is found in the table or inserted. `shift`: 4, or more for fewer hash
-    bits."""
+def intern(data, start, end, quote, tag, shift, table, arena, meta):
+    """(id, status) of a canonical text, which is found in the table, or inserted if its IRI is one. `quote`: as of `encode_term`, or
+    UNCHECKED. `shift`: 4, or more for fewer hash bits."""
     identifier = tagged(np.int64(tag), np.int64(murmur64(data, start, end) >> np.uint64(shift)))
     at = place_of(table, identifier)
     length = end - start
@@ -65,6 +83,9 @@ def intern(data, start, end, tag, shift, table, arena, meta):
         if table[at + 2] == length and same(data, start, arena, table[at + 1], length):
             return identifier, DONE
         return identifier, COLLISION
+    # Terms that are known have been checked.
+    if quote != UNCHECKED and _has_no_iri(data, start, end, quote):
+        return identifier, NOT_WRITTEN_SO
     if (meta[ENTRIES] + 1) * WORDS * 5 > len(table) * 3:
         return identifier, TABLE_FULL
     if meta[TOP] + length > len(arena):
@@ -92,7 +113,7 @@ def encode_term(data, start, end, quote, scope, shift, table, arena, meta):
             identifier = inline_id(data, start, quote, end)
             if identifier != 0:
                 return identifier, DONE
-    return intern(data, start, end, tag, shift, table, arena, meta)
+    return intern(data, start, end, quote, tag, shift, table, arena, meta)
 
 
 @jit_flat

@@ -52,7 +52,6 @@ _LASTS = np.uint64(0x0505050505050505)
 _QUOTES = np.uint64(0x2222222222222222)
 _NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
 _RETURNS = np.uint64(0x0D0D0D0D0D0D0D0D)
-_HTTP, _HTTPS = (np.frombuffer(text, np.uint64)[0] for text in (b"<http://", b"<https:/"))
 
 
 @jit_inline
@@ -250,19 +249,3 @@ def term_end(data, at, end):
     else:
         written = MALFORMED
     return at, quote, written
-
-
-@jit_flat
-def has_scheme(data, at, end):
-    """Is the IRI data[at:end], in angle brackets, an absolute IRI?"""
-    if at + 8 <= end:
-        first = word(data, at)
-        if first == _HTTP or first == _HTTPS:
-            return True
-    for i in range(at + 1, end):
-        kind = _CLASS[data[i]]
-        if data[i] == _COLON:
-            return i > at + 1
-        if not (kind & _LETTER or (i > at + 1 and (kind & _DIGIT or data[i] in (43, 45, 46)))):
-            return False
-    return False

@@ -107,7 +107,8 @@ class Collecting:
         texts = coded.dictionary.to_pylist()
         # The label of a blank node is its id.
         blank = [text.startswith(_BLANK) for text in texts]
-        ids = self.dictionary.encode([None if b else text for b, text in zip(blank, texts, strict=True)])
+        plain = [None if b else text for b, text in zip(blank, texts, strict=True)]
+        ids = self.dictionary.encode(plain, existing=True)
         for place in np.flatnonzero(blank).tolist():
             ids[place] = TAG_BLANK << TAG_SHIFT | int(texts[place][len(_BLANK) :], 16)
         places: Ids = pc.fill_null(coded.indices, len(ids)).to_numpy(zero_copy_only=False)

@@ -181,8 +181,8 @@ GOOD = "<http://ex.org/a> <http://ex.org/b> <http://ex.org/c> .\n"
         ('<http://ex.org/a> <http://ex.org/b> "c"^^c .', 42, "not well-formed"),
         ("_: <http://ex.org/b> <http://ex.org/c> .", 3, "not well-formed"),
         ("<a> <http://ex.org/b> <http://ex.org/c> .", 1, "absolute IRI"),
-        ('<http://ex.org/a> <http://ex.org/b> "\\q" .', 1, r"unknown escape \\q"),
-        ('<http://ex.org/a> <http://ex.org/b> "\\uD800" .', 1, "not a character"),
+        ('<http://ex.org/a> <http://ex.org/b> "\\q" .', 37, r"unknown escape \\q"),
+        ('<http://ex.org/a> <http://ex.org/b> "\\uD800" .', 37, "not a character"),
         ("<http://ex.org/\\u0020> <http://ex.org/b> <http://ex.org/c> .", 1, "not a term"),
     ],
 )
