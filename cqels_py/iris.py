@@ -78,7 +78,7 @@ def resolved(base: str, reference: str) -> str:
             path, query = folder, asked if query is None else query
         elif not path.startswith("/"):
             path = ("/" if authority is not None and not folder else folder[: folder.rfind("/") + 1]) + path
-    begin, end = f"{scheme}{authority or ''}", f"{query or ''}{fragment or ''}"
+    begin, end = f"{scheme or ''}{authority or ''}", f"{query or ''}{fragment or ''}"
     # Also the segments that are removed have to be well-formed.
     checked(begin + path + end)
     path = _without_dots(path) if is_new else path

@@ -59,7 +59,9 @@ TERMS = st.one_of(
     TEXT.map(lambda text: f'"{escape(text)}"'),
     TEXT.map(lambda text: f'"{escape(text)}"@en-gb'),
     TEXT.map(lambda text: f'"{escape(text)}"^^<http://e.org/t>'),
-    st.from_regex(r"([a-zäß/?=&.0-9]|%[0-9A-F]{2}){0,30}(#[a-zäß]{0,5})?", fullmatch=True).map(lambda path: f"<http://e.org/{path}>"),
+    st.from_regex(r"([a-zäß/?=&.0-9]|%[0-9A-F]{2}){0,30}(#[a-zäß]{0,5})?", fullmatch=True).map(
+        lambda path: f"<http://e.org/{path}>"
+    ),
 )
 
 

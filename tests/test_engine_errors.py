@@ -246,8 +246,8 @@ def wrong_tables() -> Iterable[tuple[Any, type[CqelsError], str]]:
     )
     far = good.set_column(0, "time", pa.array([1, 2, 1 << 62, 7]))
     yield far, DataError, "row:3: the time is 4611686018427387904, far beyond any date"
-    bounds = pa.py_buffer(np.array([0, 3, 6, 8, 11], np.int32))
-    bytes_ = pa.Array.from_buffers(pa.string(), 4, [None, bounds, pa.py_buffer(b"<a><a>\xff><a>")])
+    bounds = pa.py_buffer(np.array([0, 4, 8, 10, 14], np.int32))
+    bytes_ = pa.Array.from_buffers(pa.string(), 4, [None, bounds, pa.py_buffer(b"<a:><a:>\xff><a:>")])
     yield good.set_column(1, "subject", bytes_), DataError, "row:3: the subject: the byte 0xff is not UTF-8"
     wrong = good.set_column(3, "object", pa.array([ONE, ONE, "words", ONE]))
     yield pandas_table([1.5, "x"]), DataError, "cannot be read as Arrow .*'x'.*texts in N-Triples syntax, all of them"

@@ -8,7 +8,10 @@ from itertools import product
 import numpy as np
 import pyoxigraph
 import pytest
+from rdflib import URIRef
 
+import cqels_py
+from cqels_py.checkpoints.packed import pack_terms, unpack_terms
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
 from cqels_py.iris import check_iri_of, fault_of, is_iri, resolved
@@ -160,3 +163,35 @@ def test_a_text_that_ends_as_a_term_is_not_judged() -> None:
     check_iri_of("_:b")
     with pytest.raises(DataError, match="<b> is not an IRI"):
         check_iri_of('"a <c>"^^<b>')
+
+
+def test_logs_with_iris_of_an_earlier_version_are_read() -> None:
+    terms = ["<http://e/100%>", '"x"^^<dt>', "<http://e/pump[1]>", "<http://e/a>"]
+    earlier = Dictionary()
+    blocks = pack_terms(earlier.encode(terms, existing=True), earlier)
+    now = Dictionary()
+    assert now.decode(unpack_terms(memoryview(b"".join(map(bytes, blocks))), now)) == terms
+
+
+def test_an_engine_refuses_what_is_no_iri_with_its_place_and_makes_none() -> None:
+    engine = cqels_py.Engine(report=(reports := []).append)
+    with pytest.raises(cqels_py.QueryError, match=r"1:38.*is not an IRI"):
+        engine.register("SELECT * { STREAM <urn:s> [NOW] { ?s <http://e/%> ?o } }")
+    with pytest.raises(cqels_py.QueryError, match="is relative, and there is no base"):
+        engine.register("SELECT * { STREAM <urn:s> [NOW] { ?s <p> ?o } }")
+    made = 'IRI(CONCAT("http://e/", ?o)) AS ?made'
+    encoded = 'IRI(CONCAT("http://e/", ENCODE_FOR_URI(?o))) AS ?encoded'
+    query = engine.register(f"SELECT ({made}) ({encoded}) {{ STREAM <urn:s> [NOW] {{ ?s ?p ?o }} }}")
+    found: list[tuple[object, ...]] = []
+    query.subscribe(lambda result: found.append(tuple(map(result.bindings.get, ("made", "encoded")))))
+    for number, text in enumerate(["100%", "pump[1]", "plain"]):
+        engine.push("urn:s", [("<urn:a>", "<urn:p>", f'"{text}"')], time=number)
+    engine.flush()
+    assert found == [
+        (None, URIRef("http://e/100%25")),
+        (None, URIRef("http://e/pump%5B1%5D")),
+        (URIRef("http://e/plain"), URIRef("http://e/plain")),
+    ]
+    assert len(reports) == 1 and "ENCODE_FOR_URI" in str(reports[0])
+    with pytest.raises(DataError, match="is not an IRI"):
+        engine.push("urn:s", [("<urn:a>", "<http://e/100%>", '"x"')], time=9)

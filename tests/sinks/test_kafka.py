@@ -54,14 +54,17 @@ def test_keys(cluster: KafkaCluster, caplog: pytest.LogCaptureFixture) -> None:
     sink = opened(f"{cluster.url}/keys?key=room", dictionary)
     with caplog.at_level(logging.WARNING, "cqels_py"):
         sink.write(
-            batch(dictionary, [('"k"', '"1"'), (None, '"2"'), ("<http://e/x>", '"3"'), ('""', '"4"'), ("<k>", '"5"')])
+            batch(
+                dictionary,
+                [('"urn:k"', '"1"'), (None, '"2"'), ("<http://e/x>", '"3"'), ('""', '"4"'), ("<urn:k>", '"5"')],
+            )
         )
     sink.commit()
     sink.close()
     (said,) = [record.getMessage() for record in caplog.records]
-    assert "have the same key, k;" in said and "<k>" in said and '"k"' in said
+    assert "have the same key, urn:k;" in said and "<urn:k>" in said and '"urn:k"' in said
     found = {json.loads(record.value())["bindings"]["v"]["value"]: record.key() for record in cluster.records("keys")}
-    assert found == {"1": b"k", "2": None, "3": b"http://e/x", "4": b"", "5": b"k"}
+    assert found == {"1": b"urn:k", "2": None, "3": b"http://e/x", "4": b"", "5": b"urn:k"}
 
 
 def test_a_new_run_begins_anew(cluster: KafkaCluster) -> None:

@@ -272,7 +272,8 @@ def texts_of(ids: Ids, dictionary: Dictionary) -> tuple[Ids, npt.NDArray[np.uint
 
 def learn(ids: Ids, texts: npt.NDArray[np.uint8], offsets: Ids, dictionary: Dictionary) -> None:
     """Insert terms into a partition's dictionary."""
-    if not np.array_equal(dictionary.encode_bytes(texts, offsets, np.zeros(len(ids), np.int64)), ids):
+    found = dictionary.encode_bytes(texts, offsets, np.zeros(len(ids), np.int64), existing=True)
+    if not np.array_equal(found, ids):
         raise RunError("terms have other ids here than where they were encoded: are all workers of one version?")
 
 
