@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyoxigraph
 import pytest
+from hypothesis import given, settings
 from rdflib import URIRef
 
 import cqels_py
+from bench.suites.fuzzed.iris import check_iris, iris
 from cqels_py.checkpoints.packed import pack_terms, unpack_terms
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
@@ -195,3 +199,10 @@ def test_an_engine_refuses_what_is_no_iri_with_its_place_and_makes_none() -> Non
     assert len(reports) == 1 and "ENCODE_FOR_URI" in str(reports[0])
     with pytest.raises(DataError, match="is not an IRI"):
         engine.push("urn:s", [("<urn:a>", "<http://e/100%>", '"x"')], time=9)
+
+
+@settings(max_examples=25, deadline=None, database=None, derandomize=True)
+@given(iris())
+def test_iris_of_every_kind_are_written_and_read_again(drawn: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        check_iris(drawn, Path(folder))

@@ -1,4 +1,4 @@
-"""Does any damaged file or query text cause anything but a CqelsError?
+"""Does any damaged file or query text cause anything but a CqelsError, and is each IRI that is written read again?
 
     python -m bench.suites.fuzz_inputs [--quick] [--examples N] [--seed N] [--output FOLDER]
 
@@ -23,6 +23,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+from bench.suites.fuzzed.iris import check_iris, iris
 from bench.suites.fuzzed.mutations import files, queries
 from bench.suites.fuzzed.nested import run_apart
 from bench.suites.fuzzed.promises import check_file, check_query
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         took = {
             "files": tried(files(), file, examples, asked.seed),
             "queries": tried(queries(), query, examples, asked.seed),
+            "IRIs": tried(iris(), lambda drawn: check_iris(drawn, Path(folder)), max(examples // 20, 20), asked.seed),
         }
     started = time.perf_counter()
     nested = run_apart(examples // 100, asked.seed)
