@@ -28,6 +28,7 @@ from cqels_py.operators.s2r.window import Timer
 from cqels_py.plan.nodes import CountedJoin, CountedSource
 from cqels_py.state.counted_state import CountedState
 from cqels_py.state.open_instant import OpenInstant
+from cqels_py.state.stop import Stop
 from cqels_py.terms.layout import TAG_DECIMAL, TAG_INTEGER, TAG_SHIFT, VALUE_BITS, XSD
 
 Int64 = npt.NDArray[np.int64]
@@ -195,6 +196,10 @@ class CountedJoinScan(SharedSource):
             self._patterns += numbers
             self.events.append(EventScan(event, stream, numbers, evaluator))
         self.patterns = (*self._patterns,)
+
+    @property
+    def stops(self) -> tuple[Stop, ...]:
+        return (*[each.stop for each in self.events], *[each.stop for each in self.conditions])
 
     @property
     def next_timer(self) -> Timer:

@@ -14,7 +14,15 @@ from cqels_py.batches.results import ResultBatch
 from cqels_py.dataflow.build_operator import make_output
 from cqels_py.dataflow.builder import DataflowBuilder
 from cqels_py.dataflow.counted_join import CountedJoinScan
-from cqels_py.dataflow.delta_sources import ChangelogInput, Constant, DeltaSource, OperatorNode, sources_below, unwrap
+from cqels_py.dataflow.delta_sources import (
+    ChangelogInput,
+    Constant,
+    DeltaSource,
+    OperatorNode,
+    SharedOutput,
+    sources_below,
+    unwrap,
+)
 from cqels_py.dataflow.event_rows import EventRowsScan
 from cqels_py.dataflow.expressions import EvaluatorBuilder
 from cqels_py.dataflow.match_scan import MatchScan
@@ -48,6 +56,7 @@ from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 from cqels_py.plan.order import is_monotone, is_timed
 from cqels_py.state.named_values import values_of
+from cqels_py.state.stop import Wanting
 
 Shared = TypeVar("Shared", bound=SharedSource)
 
@@ -172,6 +181,13 @@ class Dataflow:
         return columns
 
     # --- running ------------------------------------------------------------------------------------------------
+
+    def ask_to_stop(self, wanting: Wanting) -> None:
+        """Have a step that evaluates a source end soon with the error Stopped, if nobody wants its results. For any thread."""
+        for source in self._below():
+            if not isinstance(source, SharedOutput):
+                for stop in source.stops:
+                    stop.ask(wanting, source)
 
     def reads(self, source: object) -> bool:
         """Is this source, or part of one, among those at and below the root?"""

@@ -22,9 +22,12 @@ from cqels_py.errors import UsageError
 from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.operator import Operator
 from cqels_py.operators.r2r.expressions import Evaluator
+from cqels_py.operators.r2r.leaf_join import LeafJoin
+from cqels_py.operators.r2r.transitive_closure import TransitiveClosure
 from cqels_py.operators.r2s.changelog_output import Changelog
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node
+from cqels_py.state.stop import Stop
 
 
 class OperatorNode(SharedSource):
@@ -51,6 +54,11 @@ class OperatorNode(SharedSource):
         self._unread = 0
         for each in self.inputs:
             each.acquire()
+
+    @property
+    def stops(self) -> Iterable[Stop]:
+        own = [self.operator.stop] if isinstance(self.operator, LeafJoin | TransitiveClosure) else []
+        return own + [each.stop for each in self.evaluators]
 
     def deltas(self, ticks: Ticks) -> Iterable[Delta]:
         if self.failure is not None:

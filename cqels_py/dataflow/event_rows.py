@@ -18,6 +18,7 @@ from cqels_py.event_time.clock import Ticks
 from cqels_py.operators.s2r.window import Timer
 from cqels_py.plan.nodes import EventRows
 from cqels_py.state.open_instant import OpenInstant
+from cqels_py.state.stop import Stop
 
 Int64 = npt.NDArray[np.int64]
 
@@ -43,6 +44,10 @@ class EventRowsScan(StepSource):
         self._patterns = [router.add((pattern, stream)) for pattern in node.event.patterns]
         self.scan = EventScan(node.event, stream, self._patterns, evaluators)
         self.patterns = (*self._patterns,)
+
+    @property
+    def stops(self) -> tuple[Stop, ...]:
+        return (self.scan.stop, *[each.stop for each in self.conditions])
 
     @property
     def next_timer(self) -> Timer:

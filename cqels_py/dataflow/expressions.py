@@ -15,6 +15,7 @@ from cqels_py.functions.terms import Term, parse_term, print_term
 from cqels_py.kernels.values import interpreter
 from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.plan.expressions import ExpressionProgram
+from cqels_py.state.stop import Stop
 from cqels_py.terms.layout import UNBOUND
 
 MEMO_LIMIT = 100_000
@@ -85,6 +86,7 @@ class TextEvaluation:
         self._dictionary = dictionary
         self._values: dict[tuple[int, ...], int] = {}
         self._tests: dict[tuple[int, ...], int] = {}
+        self.stop = Stop()
 
     def clear(self) -> None:
         self._values.clear()
@@ -115,6 +117,7 @@ class TextEvaluation:
         return self._encode([None if term is None else print_term(term) for term in results])
 
     def _value(self, row: Sequence[Term | None], now: int | None) -> Term | None:
+        self.stop.look()
         value = evaluate_program(self._program.instructions, row, now, self._limits)
         if self._exceeded:
             for reason in self._exceeded:

@@ -22,6 +22,7 @@ from cqels_py.operators.r2r.expressions import Evaluator
 from cqels_py.operators.s2r.window import Timer
 from cqels_py.plan.nodes import MatchRows, PlannedEvent, is_variable
 from cqels_py.state.match_state import MatchState, TermTexts
+from cqels_py.state.stop import Stop
 
 Int64 = npt.NDArray[np.int64]
 
@@ -48,6 +49,7 @@ class EventScan:
         self.patterns = tuple(patterns)
         self._evaluators = evaluators
         self._owned: tuple[Condition, ...] = ()
+        self.stop = Stop()
         self.spec = _spec(event)
         self.scratch = np.zeros(1 + 4 * max(1, len(patterns)) + len(event.columns), np.int64)
 
@@ -140,6 +142,7 @@ class EventScan:
             )  # fmt: skip
             if made != rows_kernel.FULL:
                 break
+            self.stop.look()
             room *= 2
         element, values = element[:made], values[:, :made]
         if self.scratch[0] == rows_kernel.REPEATED:
@@ -216,6 +219,10 @@ class MatchScan(StepSource):
         for event, patterns in zip(self.events, self._patterns, strict=True):
             event.patterns = patterns
         super().move(shared_scans, key)
+
+    @property
+    def stops(self) -> tuple[Stop, ...]:
+        return self.state.stop, *[each.stop for each in self.events], *[each.stop for each in self.conditions]
 
     @property
     def patterns(self) -> set[int]:

@@ -24,6 +24,7 @@ from cqels_py.operators.s2r.window import Timer, Window, make_window
 from cqels_py.plan.nodes import PatternText, PlannedWindow, is_variable
 from cqels_py.plan.nodes import Scan as PlannedScan
 from cqels_py.state.last_by_value import LastByValue
+from cqels_py.state.stop import Stop
 
 _NONE = np.empty(0, np.int64)
 _LAST_OF_TRIPLE = 2
@@ -104,6 +105,10 @@ class Scan(StepSource):
         yield self._window.live_ids()
         for condition in self.conditions:
             yield from condition.live_ids()
+
+    @property
+    def stops(self) -> tuple[Stop, ...]:
+        return tuple([each.stop for each in self.conditions])
 
     @property
     def nbytes(self) -> int:

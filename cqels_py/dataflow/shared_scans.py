@@ -24,6 +24,7 @@ from cqels_py.event_time.timers import EventTimers
 from cqels_py.event_time.windows import Measure
 from cqels_py.kernels.primitives import state_record
 from cqels_py.operators.s2r.arrivals import ArrivalCounter, Arrivals
+from cqels_py.state.stop import Stop
 
 
 class StepCache(Protocol):
@@ -360,6 +361,11 @@ class SharedSource:
         self._shared_scans, self.key = shared_scans, key
         if key is not None:
             shared_scans.shared_subplans[key] = self
+
+    @property
+    def stops(self) -> Iterable[Stop]:
+        """Where others ask its evaluation to stop."""
+        return ()
 
     def fail(self, error: Exception) -> None:
         """It has raised this error in the middle of a step."""

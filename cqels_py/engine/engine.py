@@ -82,6 +82,7 @@ from cqels_py.runners.step_waiting import MOST_UNENCODED
 from cqels_py.sources.opened import ArrowStream, StreamSource
 from cqels_py.sources.static import StaticSource, graphs_by_name
 from cqels_py.sources.time_merge import TimeMerge
+from cqels_py.state.stop import Stopped
 from cqels_py.validation import instant
 
 
@@ -476,6 +477,19 @@ class Engine:
         if self._steps.ended is None:
             self._flush()
         self._forget(query)
+
+    def stop(self, query: Query) -> None:
+        """Evaluate a query no further, also in the step that other threads are executing: it ends for this query soon, and with that
+        the query is removed, or by `unregister`. For any thread; it waits for none. Others go on with the results that they would
+        have had.
+
+        For a query whose step does not end, as it multiplies what windows have, where `unregister` would wait:
+
+        >>> engine.stop(query)  # doctest: +SKIP
+        """
+        running = self._queries.get(query)
+        if running is not None:
+            self._runner.stop(running)
 
     @undisturbed
     def _forget(self, query: Query, failure: RunError | None = None) -> None:
@@ -1086,12 +1100,14 @@ class Engine:
             self._reports.malformed(*wrong)
 
     def _forget_failed(self, failures: list[BaseException]) -> None:
-        """Unregister queries that have lost their state; the reasons are added to `failures`."""
+        """Unregister queries that have lost their state; the reasons are added to `failures`, unless they were asked to stop."""
         while self._pending.failed:
             delivery, error = self._pending.failed.pop()
-            failures.append(error)
+            asked = isinstance(error.__cause__, Stopped)
+            if not asked:
+                failures.append(error)
             for query in [query for query in self._queries if query.delivery is delivery]:
-                self._forget(query, error)
+                self._forget(query, None if asked else error)
 
     def _check_room(self) -> None:
         """RunError if the engine has failed or too many results wait, UsageError if its streams have ended.

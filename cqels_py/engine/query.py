@@ -185,10 +185,11 @@ class Query:
     def nbytes(self) -> int:
         """Bytes of the query's state, with the room in its tables; 0 once it is no longer registered.
 
-        Elements that wait in the engine (for the watermark, or the boundary of STEP windows) count for each of its queries.
+        Elements that wait in the engine (for the watermark, or the boundary of STEP windows) count for each of its queries. It never
+        waits for another thread: in the middle of a step it is the size of the arrays as they are then.
         """
-        with self._host._lock:
-            return 0 if self._dataflow is None else self._dataflow.nbytes + self._host._waiting_bytes
+        dataflow = self._dataflow
+        return 0 if dataflow is None else dataflow.nbytes + self._host._waiting_bytes
 
     @property
     def waiting(self) -> int:

@@ -125,6 +125,16 @@ class LocalRunner(Runner):
         self._reading = _GroupsByStream(groups)
         self._some_wait = any(group.may_wait for group in groups)
 
+    def stop(self, query: RunningQuery) -> None:
+        """Evaluate a query no further. For any thread, also in a step, which ends soon for it; its state is lost then."""
+        query.stop(self)
+
+    def wants(self, source: object) -> bool:
+        """Does a query read this source that nobody has asked to stop?"""
+        return any(
+            not (query.is_stopping or query.is_detached) and query.dataflow.reads(source) for query in self._queries
+        )
+
     def _added(self, query: RunningQuery) -> bool:
         """Is it enough that its group has one query more?"""
         if any(each.feeds for each in self._queries):

@@ -22,6 +22,7 @@ from cqels_py.dataflow.turnover import Turnover
 from cqels_py.errors import RunError
 from cqels_py.runners.chaining import last_time
 from cqels_py.runners.stream_views import NO_ARRIVALS, NOTHING, ElementTicks, StepElements, StreamView
+from cqels_py.state.stop import Stopped, Wanting
 
 BEFORE_ALL = np.iinfo(np.int64).min
 _FEW = 4
@@ -80,6 +81,8 @@ class RunningQuery:
         self.streams = tuple(streams)
         self._receiver = receiver
         self._detached = False
+        self.is_stopping = False
+        """Has somebody asked to evaluate it no further?"""
         self.feed: Feed | None = None
         self.followers: tuple[RunningQuery, ...] = ()
         # The followers when their receivers were collected.
@@ -112,6 +115,11 @@ class RunningQuery:
         self._detached = True
         self._successor = self._leave()
         self.dataflow.detach()
+
+    def stop(self, wanting: Wanting) -> None:
+        """Evaluate it no further: a step that does so ends soon for it. For any thread. `wanting`: who else there is."""
+        self.is_stopping = True
+        self.dataflow.ask_to_stop(wanting)
 
     def part(self) -> None:
         """From now on, between two steps, take part in steps on scans of its own."""
@@ -199,6 +207,8 @@ class RunningQuery:
         count = 0
         try:
             for batch in results:
+                if self.is_stopping and all(each.is_stopping for each in followers):
+                    raise Stopped("it was asked for")
                 if not len(batch.time):
                     continue
                 if self.feed is not None:
@@ -590,7 +600,9 @@ class QueriesOnScans:
 
 def failure_of(title: str, error: Exception) -> RunError:
     """The reason for which a query stops whose step has raised an error."""
-    if isinstance(error, MemoryError):
+    if isinstance(error, Stopped):
+        reason = "has been stopped: it was asked for"
+    elif isinstance(error, MemoryError):
         reason = "has run out of memory, and gets no more results"
     else:
         reason = f"has been stopped: an error in its evaluation ({type(error).__name__}: {error}); other queries go on"

@@ -22,6 +22,7 @@ from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.structures import arena, ring_record
 from cqels_py.kernels.structures import ring_index as kernel
 from cqels_py.state.arrays import aligned, longer_aligned
+from cqels_py.state.stop import Stop
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -272,6 +273,7 @@ class JoinState(StateRecord):
     products = StateArray[np.int64](record.PRODUCTS)
     partners = StateArray[np.int32](record.PARTNERS)
     partner_ids = StateArray[np.int64](record.PARTNER_IDS)
+    _stop_word = StateArray[np.int64](record.STOP)
 
     STATE = (
         *("ports", "indexes", "groups", "cells", "tables", "positions"),
@@ -280,6 +282,8 @@ class JoinState(StateRecord):
 
     def __init__(self, layout: JoinLayout, *, rings_of_ids: bool = False) -> None:
         self.layout = layout
+        self.stop = Stop()
+        self._stop_word = self.stop.word
         n = len(layout.ports)
         self.n = n
         self.ports = np.zeros((n, kernel.PORT_FIELDS), np.int64)
@@ -479,8 +483,10 @@ class JoinState(StateRecord):
     # --- growth within a step ---------------------------------------------------------------------------------------
 
     def grow(self, status: int) -> None:
-        """Make room where `kernels.joins` ran short of it, according to the status that it returned."""
-        if status == kernel.TABLE_FULL:
+        """Make room where `kernels.joins` ran short of it, according to the status that it returned. Stopped, if it is to stop."""
+        if status == kernel.STOP_ASKED:
+            self.stop.look()
+        elif status == kernel.TABLE_FULL:
             self._grow_tables()
         elif status == kernel.RINGS_FULL:
             self._grow_rings()

@@ -16,6 +16,7 @@ from cqels_py.kernels.patterns import runs as kernel
 from cqels_py.kernels.patterns.start_heap import LONGEST, TREE_FIELDS
 from cqels_py.kernels.primitives.state_record import ArrayTable, StateArray, StateRecord
 from cqels_py.state.ordered_rows import OrderedRows
+from cqels_py.state.stop import Stop
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -51,6 +52,7 @@ class MatchState(StateRecord):
     _pending = StateArray[np.int64](kernel.PENDING)
     _trees = StateArray[np.int64](kernel.TREES)
     _out = StateArray[np.int64](kernel.OUT)
+    _stop_word = StateArray[np.int64](kernel.STOP)
     STATE = ("_nodes", "_trees", "_heads", "_oldest", "_meta", "_stand", "_stand_next")
 
     def __init__(
@@ -64,6 +66,8 @@ class MatchState(StateRecord):
         longest_key: int,
     ) -> None:
         self._values = values
+        self.stop = Stop()
+        self._stop_word = self.stop.word
         self.program = ArrayTable(*program)
         self._from_oldest = bool(program[kernel.LIMITS][kernel.POLICY] == kernel.EARLIEST)
         self._width = width
@@ -146,7 +150,8 @@ class MatchState(StateRecord):
         self._rebuild()
 
     def make_room(self) -> None:
-        """The reason for which the kernel has stopped."""
+        """The reason for which the kernel has stopped. Stopped, if it is to stop altogether."""
+        self.stop.look()
         meta = self._meta
         missing = meta.item(kernel.MISSING)
         if meta[kernel.TIED]:
@@ -163,7 +168,7 @@ class MatchState(StateRecord):
             self._grow_runs()
         elif missing == kernel.STANDING_ROOM:
             self._grow_standing()
-        else:
+        elif missing == kernel.OUTPUT_ROOM:
             self._grow_output()
 
     def _choose(self) -> None:

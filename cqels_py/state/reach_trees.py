@@ -14,6 +14,7 @@ from cqels_py.kernels.rows import transitive_closure as kernel
 from cqels_py.kernels.structures import reach_trees as layout
 from cqels_py.kernels.structures.hash_table import ZERO
 from cqels_py.state.key_table import KeyTable
+from cqels_py.state.stop import Stop
 
 _SMALLEST = 64
 
@@ -33,10 +34,13 @@ class ReachTrees(StateRecord):
     detached = StateArray[np.int32](kernel.DETACHED_NODES)
     cursor = StateArray[np.int64](kernel.CURSOR)
     _options = StateArray[np.int64](kernel.OPTIONS)
+    _stop_word = StateArray[np.int64](kernel.STOP)
 
     STATE = ("edge_index", "node_index", "edges", "heads", "trees", "tree_table", "queue", "detached", "cursor")
 
     def __init__(self, context: int, only_source: tuple[int, ...] | None, *, loops: bool = True) -> None:
+        self.stop = Stop()
+        self._stop_word = self.stop.word
         self.edge_index = KeyTable(2 + context)
         self.node_index = KeyTable(1 + context)
         self.edges = np.zeros(self.edge_index.capacity * layout.EDGE_FIELDS, np.int32)

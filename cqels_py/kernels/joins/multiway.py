@@ -43,10 +43,11 @@ from __future__ import annotations
 import numpy as np
 
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
-from cqels_py.kernels.joins.state import open_blocks, open_order, open_results
+from cqels_py.kernels.joins.state import STOP, open_blocks, open_order, open_results
 from cqels_py.kernels.primitives.llvm_hints import noinline
 from cqels_py.kernels.primitives.prefetch import prefetch
 from cqels_py.kernels.primitives.simd_copy import VECTOR_LENGTH, copy_vector, fill_vector
+from cqels_py.kernels.primitives.state_record import int64s
 from cqels_py.kernels.structures.hashing import combine
 from cqels_py.kernels.structures.ring_index import (
     AT,
@@ -79,6 +80,7 @@ from cqels_py.kernels.structures.ring_index import (
     SINCE,
     SIZE,
     SMALLEST_OF_IDS,
+    STOP_ASKED,
     STRIDE,
     TABLE,
     TABLE_FULL,
@@ -855,7 +857,7 @@ def step(
     """
     rows, arrays = InputRows(row_port, row_slot, row_tick, row_sign), open_rings(state)
     results, blocks = open_results(asked, out_columns, out_tick, out_sign), open_blocks(block, state)
-    cursor, by_port, levels = arrays.cursor, blocks.by_port, blocks.levels
+    cursor, by_port, levels, stop = arrays.cursor, blocks.by_port, blocks.levels, int64s(state, STOP)
     n = np.int64(len(arrays.ports) // PORT_FIELDS)
     n_groups = np.int64(len(arrays.groups) // GROUP_FIELDS)
     most = np.int64(len(arrays.located) // (2 * LOCATED_ROWS))
@@ -887,6 +889,8 @@ def step(
                 _probe(np.int64(0), n, n_groups, state, asked, block)
             cursor[DEPTH], cursor[PHASE] = 0, PROBING
         while cursor[DEPTH] >= 0:
+            if stop[0] != 0:
+                return np.int64(STOP_ASKED)
             depth = cursor[DEPTH]
             if depth == n - 2:
                 status = _write(depth, n, rows, state, asked, block, results)

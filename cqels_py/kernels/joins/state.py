@@ -14,8 +14,8 @@ from cqels_py.kernels.compiler.jit import jit_inline
 from cqels_py.kernels.primitives.state_record import int32s, int64s
 from cqels_py.kernels.structures.ring_record import RECORD_ARRAYS, Int32, Int64
 
-LEVELS, LEAF_PLACES, SINCE, PRODUCTS, PARTNERS, PARTNER_IDS = range(RECORD_ARRAYS, RECORD_ARRAYS + 6)
-"""The arrays of JoinState, after those of its ring indexes."""
+LEVELS, LEAF_PLACES, SINCE, PRODUCTS, PARTNERS, PARTNER_IDS, STOP = range(RECORD_ARRAYS, RECORD_ARRAYS + 7)
+"""The arrays of JoinState, after those of its ring indexes. STOP: the word of `state.stop.Stop`."""
 BY_PORT, CHANGES, CHANGE_CHAINS, RECORDS, PENDING, MATCHED = range(6)
 """The arrays of Blocks."""
 OUT_PORTS, HAVING, OWN, OPTIONS, KNOWN, SOURCE_FIRST, SOURCES, CHECK_FIRST, CHECKS = range(9)

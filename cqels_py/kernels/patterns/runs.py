@@ -49,8 +49,8 @@ TARGET, SOURCE, SAME, TIMED, GAP, FRESH, FINAL, KEYS, CUT, OWN, LISTS_FROM, LIST
     ENTRIES, FINALS_OF, FINALS, LINKED_OF, LINKED, KEY_COLUMNS, LISTS, LIST_KEYS, COLUMNS, CLEARED, GAPS, GAP_KEYS, AFTER, EVENT_OF,
     OUTPUT, LIMITS, PARTITION, PARTITION_OUT, CUT_COLUMNS, LIST_CUTS, HEAPED, LATER_THAN,
 ) = range(22)  # fmt: skip
-# The state's arrays.
-NODES, LINKS, TABLE, META, STACK, BOUND, KEY, STAND, STAND_NEXT, BEST, OLDEST, PENDING, TREES, OUT = range(14)
+# The state's arrays. STOP: the word of `state.stop.Stop`.
+NODES, LINKS, TABLE, META, STACK, BOUND, KEY, STAND, STAND_NEXT, BEST, OLDEST, PENDING, TREES, OUT, STOP = range(15)
 (
     NEXT, TAIL, BASE, USED, POSITIONS, FREE, STANDING_USED, MADE, ELEMENT, OPENED, ELEMENT_MADE, ROW_MADE, FLOOR, BEST_LENGTH,
     TRIAL_LENGTH, TIED, ELEMENT_TIME, PENDING_USED, NEXT_TREE, TREES_TAIL, LONGEST_UNION, MOST_STEPS, MOST_BETWEEN, STEPS, MISSING,
@@ -74,8 +74,8 @@ NODE, VIA, UNKNOWN, BETTER, PENDING_FROM, STACK_FIELDS = range(6)
 # A row of LIST_CUTS: the list's cut and the columns of its key; or one of these.
 NO_CUT, OF_ABSENT = -1, -2
 FULL = -2
-# MISSING: the arrays in which there is no room.
-OUTPUT_ROOM, RUN_ROOM, STANDING_ROOM, NODE_ROOM, TABLE_ROOM, TREE_ROOM = range(6)
+# MISSING: the arrays in which there is no room; STOP_ASKED: none, but somebody has asked the search to stop.
+OUTPUT_ROOM, RUN_ROOM, STANDING_ROOM, NODE_ROOM, TABLE_ROOM, TREE_ROOM, STOP_ASKED = range(7)
 _ENDLESS = 1 << 62
 MOST_NUMBERS = (1 << 31) - (1 << 20)
 """So many nodes after its BASE, the table is rebuilt."""
@@ -424,12 +424,15 @@ def _enumerate(program, state, tick, made, out):
     stack, policy = int64_rows(state, STACK), int64s(program, LIMITS)[POLICY]
     entries, heaped, pending = int64_rows(program, ENTRIES), int64s(program, HEAPED), int64s(state, PENDING)
     bindings, key = int64_rows(state, BOUND), int64s(state, KEY)
-    depth = 0
+    depth, stop = 0, int64s(state, STOP)
     meta[PENDING_USED], meta[STEPS] = 0, 0
     stack[0, UNKNOWN] = 0
     stack[0, BETTER] = meta[TRIAL_LENGTH] == 0
     _take(program, state, 0, bindings)
     while True:
+        if stop[0] != 0:
+            meta[MISSING] = STOP_ASKED
+            return np.int64(FULL)
         number = stack[depth, NODE]
         before = _linked(nodes, links, number, BEFORE)
         if before < meta[TAIL]:

@@ -42,14 +42,14 @@ from cqels_py.kernels.structures.reach_trees import (
     unlink_edge,
 )
 
-DONE, TREES_FULL, OUT_FULL, NOT_THERE, KEYS_FULL = range(5)
+DONE, TREES_FULL, OUT_FULL, NOT_THERE, KEYS_FULL, STOP_ASKED = range(6)
 ROW, PHASE, AT, QUEUED, TAKEN, DETACHED_COUNT, RETRACTED, OUT = 0, 1, 2, 3, 4, 5, 6, 7
 USED, FREE, LIVE = 8, 9, 10
 CURSOR_FIELDS = 11
 NEW, ATTACHING, EXTENDING, DETACHING, RETRACTING = 0, 1, 2, 3, 4
 
-EDGES, HEADS, TREES, TREE_TABLE, QUEUE, DETACHED_NODES, CURSOR, OPTIONS = range(8)
-"""The arrays of the record of ReachTrees."""
+EDGES, HEADS, TREES, TREE_TABLE, QUEUE, DETACHED_NODES, CURSOR, OPTIONS, STOP = range(9)
+"""The arrays of the record of ReachTrees. STOP: the word of `state.stop.Stop`."""
 ONLY_SOURCE, LOOPS, OPTION_FIELDS = range(3)
 """OPTIONS: the number of the one node whose tree is kept, or -1; are pairs of a node with itself results?"""
 
@@ -68,6 +68,7 @@ class Forest(NamedTuple):
     queue: Int32
     detached: Int32
     cursor: Int64
+    stop: Int64
     only_source: int
     loops: int
 
@@ -93,6 +94,7 @@ def _open_forest(state):
         int32s(state, QUEUE),
         int32s(state, DETACHED_NODES),
         int64s(state, CURSOR),
+        int64s(state, STOP),
         options[ONLY_SOURCE],
         options[LOOPS],
     )
@@ -327,6 +329,8 @@ def _continue(edge, tick, nodes, forest, out):
             return status
         cursor[PHASE] = EXTENDING
     while cursor[PHASE] != NEW:
+        if forest.stop[0] != 0:
+            return STOP_ASKED
         if cursor[PHASE] == DETACHING:
             cursor[PHASE] = EXTENDING if _detach_next(edge, nodes, forest) else NEW
         if cursor[PHASE] == EXTENDING:

@@ -10,12 +10,15 @@ import numpy.typing as npt
 
 from cqels_py.batches.elements import Ids
 from cqels_py.kernels.values.interpreter import UNRESOLVED, evaluate_rows
+from cqels_py.state.stop import Stop
 
 _NO_TIMES = np.empty(0, np.int64)
 
 
 class SlowPath(Protocol):
-    """Evaluates the rows that the kernel cannot decide, from the terms' texts."""
+    """Evaluates the rows that the kernel cannot decide, from the terms' texts. `stop`: where others ask it to stop."""
+
+    stop: Stop
 
     def __call__(self, rows: Ids, now: Ids | None, as_test: bool) -> Ids:
         """`rows` (number of inputs, n) and `now` (n) -> (n) ids, 0 for errors; or 1 and 0 where `as_test`."""
@@ -37,6 +40,11 @@ class Evaluator:
         self._constants = constants
         self._special = special
         self._slow = slow
+
+    @property
+    def stop(self) -> Stop:
+        """Where others ask an evaluation to stop, which looks between two rows that need texts."""
+        return self._slow.stop
 
     @property
     def program(self) -> tuple[Ids, Ids, Ids]:

@@ -17,6 +17,7 @@ from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.structures import ring_index
 from cqels_py.kernels.windows.merge import merge_rows
 from cqels_py.state.join_state import OUT_ROWS, Blocks, JoinState
+from cqels_py.state.stop import Stop
 
 _FEWEST_OUT_ROWS, _OUT_ROWS_EACH = 1024, 8
 
@@ -136,6 +137,7 @@ class LeafJoin(ABC):
         chunk = ResultChunk(self._width, room_for(len(rows.tick)), made)
         try:
             while True:
+                state.stop.look()
                 cursor[ring_index.OUT] = chunk.begins_with
                 while True:
                     status = self._step(rows, chunk, blocks)
@@ -157,6 +159,11 @@ class LeafJoin(ABC):
     def probes(self) -> int:
         """The number of lookups in ring indexes so far: the work that regression tests count."""
         return int(self.state.cursor[ring_index.PROBES])
+
+    @property
+    def stop(self) -> Stop:
+        """Where others ask it to stop."""
+        return self.state.stop
 
     def live_ids(self) -> Iterable[Ids]:
         return (self.state.live_ids(),)

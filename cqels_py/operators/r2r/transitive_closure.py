@@ -13,6 +13,7 @@ from cqels_py.kernels.rows import transitive_closure as kernel
 from cqels_py.operators.r2r.leaf_join import room_for
 from cqels_py.state.join_state import OUT_ROWS
 from cqels_py.state.reach_trees import ReachTrees
+from cqels_py.state.stop import Stop
 
 
 class TransitiveClosure:
@@ -44,6 +45,7 @@ class TransitiveClosure:
         )  # fmt: skip
         status, room = kernel.OUT_FULL, room_for(len(delta))
         while status != kernel.DONE:
+            state.stop.look()
             source, node, out_tick = (np.empty(room, np.int32) for _ in range(3))
             out_sign = np.empty(room, np.int8)
             room, made = OUT_ROWS, 0
@@ -65,6 +67,11 @@ class TransitiveClosure:
     ) -> Ids:
         """The ids of pairs of nodes: source, node, and the graph that both are in."""
         return np.concatenate([self.state.ids_of(source)[:1], self.state.ids_of(node)])
+
+    @property
+    def stop(self) -> Stop:
+        """Where others ask it to stop."""
+        return self.state.stop
 
     def live_ids(self) -> Iterable[Ids]:
         return self.state.live_ids()
