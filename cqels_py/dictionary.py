@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cqels_py.errors import DataError, TermCollision, UsageError
-from cqels_py.iris import check_iri_of
+from cqels_py.iris import check_names_of
 from cqels_py.kernels.primitives.dtypes import INT64, UINT8
 from cqels_py.kernels.text.triples import encode_triples
 from cqels_py.kernels.values import dictionary as kernel
@@ -120,7 +120,8 @@ class Dictionary:
         """Ids (n) of terms in N-Triples syntax; None is unbound.
 
         Blank nodes belong to `scope`, or to scopes[i] each. DataError names an invalid term. `existing`: the terms, in canonical
-        form, come from a dictionary or its log, and their IRIs, which an earlier version may have let in, are not judged again.
+        form, come from a dictionary or its log, and their IRIs and language tags, which an earlier version may have let in, are not
+        judged again.
         """
         data = [b"" if term is None else _utf8(term) for term in terms]
         offsets = _offsets(data)
@@ -234,11 +235,11 @@ class Dictionary:
         if plain != text:
             return int(self.encode([plain], scope=scope)[0])
         # The kernel rejected the term, and it has no other spelling.
-        check_iri_of(plain)
+        check_names_of(plain)
         raise malformed(text)
 
     def _known_again(self, data: npt.NDArray[np.uint8]) -> int:
-        """The id of a term that exists, though its IRI is none."""
+        """The id of a term that exists, though its IRI or its language tag is none."""
         tag = TAG_IRI if data[0] == LESS else TAG_LITERAL
         while True:
             identifier, status = kernel.intern(

@@ -15,6 +15,7 @@ import numpy as np
 
 from cqels_py.errors import DataError
 from cqels_py.kernels.values import iris as kernel
+from cqels_py.languages import check_tag
 
 _PARTS = re.compile(r"(?:([^:/?#]+:))?(//[^/?#]*)?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
 # Certainly an IRI: most are, and need no call of a kernel.
@@ -58,10 +59,12 @@ def checked(text: str) -> str:
     return text
 
 
-def check_iri_of(term: str) -> None:
-    """DataError for a term in canonical N-Triples form if its IRI, or that of its datatype, is none."""
+def check_names_of(term: str) -> None:
+    """DataError for a term in canonical N-Triples form if its IRI, or a literal's datatype or language tag, is none."""
     if term.endswith(">"):
         checked(term[term.rindex("<") + 1 : -1])
+    elif term.startswith('"') and not term.endswith('"'):
+        check_tag(term[term.rindex("@") + 1 :])
 
 
 def resolved(base: str, reference: str) -> str:

@@ -18,7 +18,7 @@ from bench.suites.fuzzed.iris import check_iris, iris
 from cqels_py.checkpoints.packed import pack_terms, unpack_terms
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError
-from cqels_py.iris import check_iri_of, fault_of, is_iri, resolved
+from cqels_py.iris import check_names_of, fault_of, is_iri, resolved
 from cqels_py.kernels.values.iris import iri_stop
 
 PIECES = [
@@ -163,10 +163,10 @@ def test_a_path_that_would_become_a_host_is_refused() -> None:
 
 
 def test_a_text_that_ends_as_a_term_is_not_judged() -> None:
-    check_iri_of('"a <b>"')
-    check_iri_of("_:b")
+    check_names_of('"a <b>"')
+    check_names_of("_:b")
     with pytest.raises(DataError, match="<b> is not an IRI"):
-        check_iri_of('"a <c>"^^<b>')
+        check_names_of('"a <c>"^^<b>')
 
 
 def test_logs_with_iris_of_an_earlier_version_are_read() -> None:

@@ -19,6 +19,7 @@ import pyoxigraph
 from cqels_py.formats.contexts import Contexts, inlined
 from cqels_py.formats.depth import at_most, check_depth
 from cqels_py.formats.omissions import Omissions, logged_omissions
+from cqels_py.languages import is_tag
 from cqels_py.terms.layout import XSD
 from cqels_py.terms.values import double_text
 
@@ -52,7 +53,9 @@ _IRI = rb"<[A-Za-z][A-Za-z0-9+.-]*+:(?://[A-Za-z0-9._~-]*+(?::[0-9]*+)?+(?=[/?#>
     _CHARACTERS,
 )
 _NODE = rb"(?:%b|_:[0-9A-Za-z_]++)" % _IRI
-_LITERAL = rb'"(?:[^"\\]++|\\.)*+"(?:@[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*+|\^\^(?!<[^<>]*angString>)%b)?+' % _IRI
+_LITERAL = (
+    rb'"(?:[^"\\]++|\\.)*+"(?:@[A-Za-z]{2,3}(?:-[A-Za-z]{4})?+(?:-[A-Za-z]{2})?+|\^\^(?!<[^<>]*angString>)%b)?+' % _IRI
+)
 _SURELY_RIGHT = re.compile(rb"(?:%b %b (?:%b|%b)(?: %b)?+ \.\n)*+" % (_NODE, _IRI, _NODE, _LITERAL, _NODE))
 """N-Quads whose terms are right beyond doubt, as most are. A text with IRIs that have angle brackets may look like such."""
 _NUMBER = re.compile(rb'(?<= )"(-?[0-9]\.[0-9]+E-?[0-9]{1,3})"\^\^<([^<>]*)>')
@@ -192,9 +195,7 @@ class Judge:
             return self._is_right(datatype, _of_datatype)
         if tag in _RIGHT:
             return True
-        try:
-            pyoxigraph.Literal("", language=tag)
-        except ValueError:
+        if not is_tag(tag):
             self._omissions.left_out(
                 f'{_shown(tag)} is no language tag, such as "en" or "de-AT": texts that have it are left out'
             )

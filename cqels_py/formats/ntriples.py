@@ -21,7 +21,7 @@ from cqels_py.formats.omissions import Omissions, logged_omissions
 from cqels_py.formats.statements import statements
 from cqels_py.formats.times import EXPECTED, GENERATED_AT, NO_TIME, times_of_ids
 from cqels_py.formats.turtle_syntax import beyond_statements
-from cqels_py.iris import check_iri_of
+from cqels_py.iris import check_names_of
 from cqels_py.kernels.text import tokenizer as kernel
 from cqels_py.kernels.text.nesting import rescope
 from cqels_py.kernels.values import dictionary as tables
@@ -177,10 +177,10 @@ class Tokenizer:
         return bool(status != kernel.ROWS_FULL)
 
     def _report_term(self, text: bytes, at: int, end: int, statement: re.Match[str]) -> None:
-        """Report the first term of a statement that is none, or has an IRI that is none."""
+        """Report the first term of a statement that is none, or has an IRI or a language tag that is none."""
         for k, term in enumerate(statement.groups(), 1):
             try:
-                check_iri_of(canonical(term or ""))
+                check_names_of(canonical(term or ""))
             except DataError as error:
                 offset = at + len(statement.string[: statement.start(k)].encode())
                 self._report(text, at, end, error.message, offset)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import string
 from collections.abc import Callable, Sequence
 from urllib.parse import quote
@@ -28,10 +27,10 @@ from cqels_py.functions.terms import (
 )
 from cqels_py.functions.values import value_of
 from cqels_py.iris import checked, resolved
+from cqels_py.languages import is_tag
 
 _NOT_ENCODED = (string.ascii_letters + string.digits + "-_.~").encode()
 _AT_ONCE = 1 << 16
-_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 Arguments = Sequence[Term]
 
@@ -104,7 +103,7 @@ def with_datatype(text: Term, kind: Term) -> Term:
 
 def with_language(text: Term, tag: Term) -> Term:
     """STRLANG."""
-    if not _LANGUAGE.fullmatch(_simple_text(tag)):
+    if not is_tag(_simple_text(tag)):
         raise ExpressionError(f"{tag.text!r} is not a language tag")
     return tagged(_simple_text(text), tag.text.lower())
 

@@ -10,11 +10,13 @@ from rdflib import URIRef
 
 from cqels_py.errors import DataError
 from cqels_py.iris import checked, resolved
+from cqels_py.languages import check_tag
 from cqels_py.parser.source import Source
 from cqels_py.parser.tokens import Kind, Token
 
 _SCHEME = re.compile(r"[^:/?#]+:")
 _ESCAPED = re.compile(r"\\(.)")
+_TAG = re.compile(r"(?<=[\"'])@([A-Za-z0-9-]+)\Z")
 
 WELL_KNOWN = {
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
@@ -77,6 +79,13 @@ class Prologue:
                     f"<{iri}> is relative, and there is no base: write the IRI in full, or BASE <http://…> in front of the query"
                 )
 
+    def check_language(self, token: Token) -> None:
+        """Raise QuerySyntaxError where a text's language tag is none."""
+        language = _TAG.search(token.text)
+        if language is not None:
+            with placed(self._source, token, language.start()):
+                check_tag(language[1])
+
     def check(self, token: Token, *, begins_iri: bool = False) -> None:
         """Raise QuerySyntaxError where a name's prefix is not declared. `begins_iri`: there is a '<' in front of it."""
         prefix = token.text.partition(":")[0]
@@ -108,20 +117,23 @@ def read_prologue(source: Source, tokens: Sequence[Token], base: str | None) -> 
 
 
 @contextmanager
-def placed(source: Source, token: Token) -> Iterator[None]:
-    """A DataError within it becomes a QuerySyntaxError at the token."""
+def placed(source: Source, token: Token, within: int = 0) -> Iterator[None]:
+    """A DataError within it becomes a QuerySyntaxError at the token, so many characters behind its beginning."""
     try:
         yield
     except DataError as error:
-        raise source.error(error.message, token.start) from None
+        raise source.error(error.message, token.start + within) from None
 
 
 def check_names(prologue: Prologue, tokens: Sequence[Token]) -> None:
-    """Raise QuerySyntaxError for the first name whose prefix is not declared, and for the first IRI that is none."""
+    """Raise QuerySyntaxError for the first name whose prefix is not declared, and the first IRI or language tag that is
+    none."""
     known: set[str] = set()
     for before, token in zip((tokens[-1], *tokens), tokens, strict=False):
         if before.is_word("PREFIX") or before.is_word("BASE"):
             continue
+        if token.kind is Kind.STRING:
+            prologue.check_language(token)
         if token.kind is Kind.NAME:
             prologue.check(token, begins_iri=before.is_mark("<") and before.end == token.start)
         if token.kind in (Kind.NAME, Kind.IRI) and token.text not in known and not token.text.startswith("<?"):

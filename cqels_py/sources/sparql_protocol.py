@@ -23,7 +23,7 @@ from rdflib import BNode, Literal, URIRef
 from cqels_py.connections.reach import Reach
 from cqels_py.errors import CqelsError, DataError
 from cqels_py.formats.depth import TooDeep, check_depth
-from cqels_py.iris import check_iri_of
+from cqels_py.iris import check_names_of
 from cqels_py.terms.rdf import canonical, exact_literal, from_rdflib
 
 Term = URIRef | Literal | BNode
@@ -158,7 +158,7 @@ def _checked(term: Term) -> Term:
     """The term, if RDF has it: endpoints let through IRIs with spaces."""
     text = from_rdflib(term)
     try:
-        check_iri_of(canonical(text))
+        check_names_of(canonical(text))
         text.encode()
     except (CqelsError, UnicodeError):
         raise _Problem(f"its answer has {text[:_SHOWN]!r}, which is not an RDF term") from None

@@ -192,6 +192,9 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     good = written(tmp_path / "b.jelly", [[(iri("s"), iri("p"), literal("x"))]], "GRAPHS")
     with pytest.raises(DataError, match="has no time"):
         read(good)
+    tagged = written(tmp_path / "c.jelly", [[(iri("s"), iri("p"), literal("x", "en-a"))]], "GRAPHS")
+    with pytest.raises(DataError, match=r"c\.jelly: frame 1 is"):
+        read(tagged)
     monkeypatch.setattr(jelly, "MOST_BYTES", 10)
     with pytest.raises(DataError, match="is longer than 0 MiB"):
         read(good)

@@ -12,6 +12,7 @@ import numpy as np
 from cqels_py.kernels.compiler.jit import jit_flat, jit_inline
 from cqels_py.kernels.values.inline import inline_id, tag_of, tagged, write_inline
 from cqels_py.kernels.values.iris import are_letters, is_iri
+from cqels_py.kernels.values.languages import is_tag
 from cqels_py.kernels.values.murmur import mix64, murmur64
 from cqels_py.kernels.values.syntax import CANONICAL, LESS, NO_QUOTE, term_end
 from cqels_py.kernels.values.words import copy, same
@@ -20,12 +21,12 @@ from cqels_py.terms.layout import TAG_BLANK, TAG_IRI, TAG_LITERAL, TAG_OVERFLOW
 ENTRIES, TOP = 0, 1
 WORDS = 3
 
-# Why `encode` stopped; NOT_WRITTEN_SO: the text is not the canonical form of a term, or an IRI in it is none.
+# Why `encode` stopped; NOT_WRITTEN_SO: the text is not the canonical form of a term, or an IRI or a language tag in it is none.
 DONE, TABLE_FULL, ARENA_FULL, NOT_WRITTEN_SO, COLLISION = range(5)
 UNKNOWN = np.int64(-1)
 
 UNCHECKED = -2
-"""Instead of the position of a closing quote: a term that exists already, whose IRI may be one of an earlier version."""
+"""Instead of the position of a closing quote: a term that exists already, whose IRI or tag may be one of an earlier version."""
 
 _STRING = np.frombuffer(b"^^<http://www.w3.org/2001/XMLSchema#string>", np.uint8).copy()
 _XSD = len(b"^^<http://www.w3.org/2001/XMLSchema#")
@@ -60,10 +61,12 @@ def blank_id(data, start, end, scope):
 
 
 @jit_inline
-def _has_no_iri(data, start, end, quote):
-    """Is the IRI of a term, or that of a literal's datatype, not one?"""
+def _is_none(data, start, end, quote):
+    """Is the IRI of a term, or a literal's datatype or language tag, not one?"""
     if data[end - 1] != _GREATER:
-        return False
+        # Of two letters, a tag is a language.
+        tag = quote + 2
+        return quote != NO_QUOTE and end > tag and end != tag + 2 and not is_tag(data, tag, end)
     if quote == NO_QUOTE:
         return not is_iri(data, start, end)
     name = quote + 1 + _XSD
@@ -74,8 +77,8 @@ def _has_no_iri(data, start, end, quote):
 
 @jit_flat
 def intern(data, start, end, quote, tag, shift, table, arena, meta):
-    """(id, status) of a canonical text, which is found in the table, or inserted if its IRI is one. `quote`: as of `encode_term`, or
-    UNCHECKED. `shift`: 4, or more for fewer hash bits."""
+    """(id, status) of a canonical text, which is found in the table, or inserted if its IRI or language tag is one. `quote`: as of
+    `encode_term`, or UNCHECKED. `shift`: 4, or more for fewer hash bits."""
     identifier = tagged(np.int64(tag), np.int64(murmur64(data, start, end) >> np.uint64(shift)))
     at = place_of(table, identifier)
     length = end - start
@@ -84,7 +87,7 @@ def intern(data, start, end, quote, tag, shift, table, arena, meta):
             return identifier, DONE
         return identifier, COLLISION
     # Terms that are known have been checked.
-    if quote != UNCHECKED and _has_no_iri(data, start, end, quote):
+    if quote != UNCHECKED and _is_none(data, start, end, quote):
         return identifier, NOT_WRITTEN_SO
     if (meta[ENTRIES] + 1) * WORDS * 5 > len(table) * 3:
         return identifier, TABLE_FULL
