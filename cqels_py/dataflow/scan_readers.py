@@ -51,11 +51,13 @@ class ScanReaders:
     def attach(self, scans: Iterable[ReadableScan]) -> ScanReader:
         """A query reads these scans from now on. It takes part in every step until it is parked."""
         reader = ScanReader(next(self._numbers), tuple(scans))
+        # Whatever may fail comes before the first change.
+        patterns = [(scan, tuple(scan.patterns)) for scan in reader.scans]
         self._readers[reader.number] = self._unparked[reader.number] = reader
-        for scan in reader.scans:
+        for scan, of_scan in patterns:
             if scan not in self._of_scan:
                 self._of_scan[scan] = {}
-                for pattern in scan.patterns:
+                for pattern in of_scan:
                     self._by_pattern.setdefault(pattern, []).append(scan)
             self._of_scan[scan][reader.number] = reader
         return reader

@@ -180,8 +180,10 @@ class SharedScans:
             # A single reader needs no timers.
             for only in self.readers:
                 self.readers.resume(only)
+        is_first = len(self.readers) == 0
+        # Nothing that may fail follows.
         reader = self.readers.attach(scans)
-        self.single_reader = len(self.readers) == 1
+        self.single_reader = is_first
         self._only = (reader,) if self.single_reader else ()
         return reader
 

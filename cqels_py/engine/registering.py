@@ -72,8 +72,9 @@ def register_with(engine: Engine, compiled: CompiledQuery, data: StaticData, ask
     """Add a query with this static data. UsageError if it cannot run beside the others."""
     asked = replace(asked, documents=engine.dictionary.documents)
     streams = len(engine._registry.all_streams)
-    query, running = built(engine, compiled, data, asked)
+    query = None
     try:
+        query, running = built(engine, compiled, data, asked)
         engine._registry.check_chaining(query)
         engine._inputs.registered(query, asked, data)
     except BaseException:
@@ -100,23 +101,31 @@ def built(engine: Engine, compiled: CompiledQuery, data: StaticData, asked: Regi
         seed=asked.seed,
         by_clock=engine._clocks.follows(asked.clock, compiled.plan.streams),
     )
-    query = Query(compiled, dataflow, engine, asked.name, asked.clock)
-    by_clock = None if asked.clock is None else asked.clock == WALL
-    return query, RunningQuery(dataflow, _numbered(engine, query.plan), query.delivery, by_clock=by_clock)
+    try:
+        query = Query(compiled, dataflow, engine, asked.name, asked.clock)
+        by_clock = None if asked.clock is None else asked.clock == WALL
+        return query, RunningQuery(dataflow, _numbered(engine, query.plan), query.delivery, by_clock=by_clock)
+    except BaseException:
+        # It would take part in steps.
+        dataflow.detach()
+        raise
 
 
-def give_up(engine: Engine, query: Query, streams: int) -> None:
-    """A query that was built is not added after all; before it there were so many streams."""
-    assert query._dataflow is not None
-    query._dataflow.detach()
+def give_up(engine: Engine, query: Query | None, streams: int) -> None:
+    """A query that was built, or began to be, is not added after all; before it there were so many streams."""
+    if query is not None:
+        assert query._dataflow is not None
+        query._dataflow.detach()
+        engine._inputs.given_up(query)
     engine._registry.forget_streams_after(streams)
-    engine._inputs.given_up(query)
 
 
 def _numbered(engine: Engine, plan: Plan) -> list[int]:
     """The numbers of the streams that a plan reads, whose lateness the runner knows from now on."""
     numbers = engine._registry.numbers(plan)
     engine._lateness_of.update(zip(numbers, map(engine._options.lateness_at, plan.streams), strict=True))
+    # A number may have been that of a stream of a query that was not registered after all.
+    engine._drops.difference_update(numbers)
     engine._drops.update(
         number for number, stream in zip(numbers, plan.streams, strict=True) if engine._options.drops_duplicates(stream)
     )
