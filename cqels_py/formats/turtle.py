@@ -219,6 +219,16 @@ def turtle_quads(body: bytes, form: str, source: str, base: str | None = None) -
     raise wrong[0]
 
 
+def xml_nquads(body: bytes, source: str, base: str) -> bytes:
+    """A whole document of RDF/XML as N-Quads, whose terms are to be judged: where it takes languages away, they have not been.
+
+    `base`: of relative IRIs. DataError for a document that is not whole, or beyond limits; PARSER_ERRORS.
+    """
+    lenient, chunks = takes_language_away([body])
+    text = b"".join(_prepared(chunks, "rdf", source, JsonLd()))
+    return to_nquads(statements_of(text, "rdf", source, base_iri=base, lenient=lenient))
+
+
 def has_graphs(nquads: bytes) -> bool:
     """Is there a statement of a named graph?"""
     return _IN_A_GRAPH.search(nquads) is not None

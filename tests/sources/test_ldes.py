@@ -19,6 +19,7 @@ import pytest
 from cqels_py import Engine
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, RunError, UsageError
+from cqels_py.formats.json_ld import JsonLd
 from cqels_py.sources.ldes.bounds import FIRST
 from cqels_py.sources.ldes.pages import read_page
 from cqels_py.sources.ldes.traversal import Traversal
@@ -130,6 +131,27 @@ def test_whatever_the_tree_members_come_in_order_of_time(seed: int) -> None:
     assert traversal.has_ended
     assert sorted(found) == pairs(members)
     assert [time for time, _ in found] == [each.time for each in members]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_page_of_rdf_xml_is_read_as_a_file_is(encoding: str) -> None:
+    def page(inside: str, end: str = "</r:RDF>") -> Any:
+        text = (
+            '<?xml version="1.0"?><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/" '
+            'xmlns:t="https://w3id.org/tree#" xml:lang="de"><r:Description r:about=""><t:member><r:Description r:about="m">'
+            f"<e:at>2024-01-01T00:00:00Z</e:at>{inside}</r:Description></t:member></r:Description>{end}"
+        )
+        return read_page(text.encode(encoding), "application/rdf+xml", "http://h/page", JsonLd(), ("http://e/at",))
+
+    (member,) = page('<e:a xml:lang="">one</e:a><e:a>two</e:a><e:b r:resource="#x"/>').members
+    assert member.iri == "<http://h/m>"
+    assert {value for _, _, value in member.triples} > {'"one"', '"two"@de', "<http://h/page#x>"}
+    for wrong in ('<e:a xml:lang="x">x</e:a>', '<e:b r:resource="http://e/%"/>'):
+        for empty in ("", '<e:a xml:lang="">one</e:a>'):
+            with pytest.raises(DataError, match="http://h/page"):
+                page(wrong + empty)
+    with pytest.raises(DataError, match="not well-formed XML"):
+        page("", "")
 
 
 def _never(error: DataError) -> None:

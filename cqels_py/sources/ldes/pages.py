@@ -20,7 +20,7 @@ from cqels_py.formats.endings import ENDINGS
 from cqels_py.formats.json_ld import JsonLd
 from cqels_py.formats.ntriples import StatementCheck
 from cqels_py.formats.times import NO_TIME, time_of_text
-from cqels_py.formats.turtle import PARSER_ERRORS, json_error, statements_of, syntax_error, turtle_quads
+from cqels_py.formats.turtle import PARSER_ERRORS, json_error, statements_of, syntax_error, turtle_quads, xml_nquads
 from cqels_py.parser.times import duration_of
 from cqels_py.sources.ldes.bounds import FIRST, LAST, TREE, bounds
 
@@ -113,12 +113,12 @@ def _parsed(body: bytes, kind: str, url: str, json_ld: JsonLd) -> list[Any]:
     try:
         if is_json:
             return replace(json_ld, base=url).quads(body, url, 1)
+        if form == "rdf":
+            body, form = xml_nquads(body, url, url), "nq"
         if form in ("nq", "nt"):
             StatementCheck(Dictionary(), form == "nq", url).check(body)
             return statements_of(body, form, url, lenient=True)
-        if form in ("ttl", "trig"):
-            return turtle_quads(body, form, url, url)
-        return statements_of(body, form, url, base_iri=url)
+        return turtle_quads(body, form, url, url)
     except PARSER_ERRORS as error:
         raise (json_error(error, body, url) if is_json else syntax_error(error, url)) from None
 
