@@ -481,14 +481,14 @@ class Engine:
     def stop(self, query: Query) -> None:
         """Evaluate a query no further, also in the step that other threads are executing: it ends for this query soon, and with that
         the query is removed, or by `unregister`. For any thread; it waits for none. Others go on with the results that they would
-        have had.
+        have had. A query whose stream others read is stopped after these alone.
 
         For a query whose step does not end, as it multiplies what windows have, where `unregister` would wait:
 
         >>> engine.stop(query)  # doctest: +SKIP
         """
         running = self._queries.get(query)
-        if running is not None:
+        if running is not None and self._registry.may_stop(query):
             self._runner.stop(running)
 
     @undisturbed

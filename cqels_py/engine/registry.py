@@ -118,6 +118,15 @@ class Registry:
         query.go_on_in(running.dataflow)
         self._changed()
 
+    def may_stop(self, query: Query) -> bool:
+        """Do only queries that are asked to stop read the stream that it constructs? Others would miss a part of a step, and after a
+        restart not."""
+        return all(
+            running.is_stopping
+            for other, running in list(self.queries.items())
+            if other is not query and self._chaining.fed_by(query, other.streams)
+        )
+
     def numbers(self, plan: Plan) -> list[int]:
         """The numbers of the streams that a plan reads."""
         return [self._numbers.setdefault(iri, len(self._numbers)) for iri in plan.streams]

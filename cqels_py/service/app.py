@@ -52,7 +52,7 @@ from cqels_py.service.sign_in import SIGN_IN
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 _SECONDS_AFTER_A_WRONG_TOKEN = 0.5
-_OTHERS = 8
+_OTHERS, _PROMPT = 8, 4
 _SESSION_BYTES = 1024
 """Of a body with a token. Everybody may send it, and it is read by the thread that answers."""
 PLANS = {"text/plain": "text", "application/json": "json", "text/vnd.graphviz": "dot"}
@@ -72,6 +72,8 @@ class Requests:
         self._pushing = Pushing(service.push)
         self.elements = Elements(service, self._pushing)
         self._others = ThreadPoolExecutor(_OTHERS, "cqels request")
+        # What waits for no step, however long it takes, and for no compiler.
+        self._prompt = ThreadPoolExecutor(_PROMPT, "cqels answer")
         self._one_shots = ThreadPoolExecutor(service.limits.sparql_queries, "cqels sparql")
         self._asked = 0
 
@@ -79,25 +81,31 @@ class Requests:
         """Wait for the requests that have begun."""
         self._pushing.close()
         self._others.shutdown()
+        self._prompt.shutdown()
         self._one_shots.shutdown()
 
     async def _done(self, call: Callable[Given, Answer], *arguments: Given.args, **named: Given.kwargs) -> Answer:
         return await asyncio.get_running_loop().run_in_executor(self._others, partial(call, *arguments, **named))
 
+    async def _at_once(self, call: Callable[Given, Answer], *arguments: Given.args, **named: Given.kwargs) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._prompt, partial(call, *arguments, **named))
+
     # --- streams ------------------------------------------------------------------------------------------------------
 
     async def list_streams(self, request: Request) -> ASGIApp:
         service = self.service
-        return json_response(await self._done(lambda: [service.stream_figures(name) for name in list(service.streams)]))
+        return json_response(
+            await self._at_once(lambda: [service.stream_figures(name) for name in list(service.streams)])
+        )
 
     async def get_stream(self, request: Request) -> ASGIApp:
-        return json_response(await self._done(self.service.stream_figures, request.path_params["name"]))
+        return json_response(await self._at_once(self.service.stream_figures, request.path_params["name"]))
 
     async def put_stream(self, request: Request) -> ASGIApp:
         name, body = request.path_params["name"], await body_of(request.headers, request.receive, self.service.limits)
         _check_json(request)
         new = await self._done(lambda: self.service.put_stream(name, StreamDefinition.of(json_value(body))))
-        return json_response(await self._done(self.service.stream_figures, name), 201 if new else 200)
+        return json_response(await self._at_once(self.service.stream_figures, name), 201 if new else 200)
 
     async def delete_stream(self, request: Request) -> ASGIApp:
         await self._done(self.service.delete_stream, request.path_params["name"])
@@ -107,19 +115,19 @@ class Requests:
         return self.elements
 
     async def get_rejects(self, request: Request) -> ASGIApp:
-        return json_response(await self._done(self.service.stream_rejects, request.path_params["name"]))
+        return json_response(await self._at_once(self.service.stream_rejects, request.path_params["name"]))
 
     # --- queries ------------------------------------------------------------------------------------------------------
 
     async def list_queries(self, request: Request) -> ASGIApp:
         service = self.service
         return json_response(
-            await self._done(lambda: [service.query_figures(each) for each in list(service.queries.values())])
+            await self._at_once(lambda: [service.query_figures(each) for each in list(service.queries.values())])
         )
 
     async def get_query(self, request: Request) -> ASGIApp:
         running = self.service.query(request.path_params["name"])
-        return json_response(await self._done(self.service.query_figures, running))
+        return json_response(await self._at_once(self.service.query_figures, running))
 
     async def put_query(self, request: Request) -> ASGIApp:
         name, kind = request.path_params["name"], media_type(request.headers)
@@ -127,7 +135,7 @@ class Requests:
             raise UnknownMediaType(f"a query is application/sparql-query or application/json, not {kind!r}")
         body = await body_of(request.headers, request.receive, self.service.limits)
         new, running = await self._done(self._put_query, name, kind, body, request.query_params)
-        return json_response(await self._done(self.service.query_figures, running), 201 if new else 200)
+        return json_response(await self._at_once(self.service.query_figures, running), 201 if new else 200)
 
     def _put_query(self, name: str, kind: str, body: bytes, parameters: Mapping[str, str]) -> tuple[bool, ServedQuery]:
         given = {"text": text_of(body)} if kind == "application/sparql-query" else json_value(body)
@@ -139,7 +147,7 @@ class Requests:
 
     async def delete_query(self, request: Request) -> ASGIApp:
         name = request.path_params["name"]
-        await self._done(self.service.delete_query, name)
+        await self._at_once(self.service.delete_query, name)
         return Response(status_code=204)
 
     async def get_plan(self, request: Request) -> ASGIApp:
@@ -185,8 +193,8 @@ class Requests:
 
     async def _paused(self, request: Request, *, paused: bool) -> ASGIApp:
         name = request.path_params["name"]
-        await self._done(self.service.pause, name, paused=paused)
-        return json_response(await self._done(self.service.query_figures, self.service.query(name)))
+        await self._at_once(self.service.pause, name, paused=paused)
+        return json_response(await self._at_once(self.service.query_figures, self.service.query(name)))
 
     async def results_socket(self, socket: WebSocket) -> None:
         """The results over a WebSocket."""
@@ -245,7 +253,7 @@ class Requests:
         )
 
     async def metrics(self, request: Request) -> ASGIApp:
-        text = await self._done(metrics_text, self.service, self.hub)
+        text = await self._at_once(metrics_text, self.service, self.hub)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def begin_session(self, request: Request) -> ASGIApp:

@@ -10,7 +10,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,6 +55,8 @@ _LOG = logging.getLogger("cqels_py")
 STREAMS, QUERIES = "streams", "queries"
 _MAPPED = ("json", "ndjson", "csv", "tsv", "arrow")
 """Formats that a stream's map reads."""
+_AT_ONCE = 0.5
+"""Seconds in which the removal of a query is mostly complete; it is waited for so long."""
 REJECTS = 100
 """The last elements of a stream that were left out, which can be looked at."""
 
@@ -133,6 +136,11 @@ class Service:
         self.messages: list[str] = []
         """The last reports."""
         self._stores: dict[str, ResultStore] = {}
+        # Held while definitions are written, and never while a step or a registration is waited for.
+        self._writing = threading.Lock()
+        # Queries that are removed when a step that goes on has ended.
+        self._leaving: dict[str, ServedQuery] = {}
+        self._removing = ThreadPoolExecutor(1, "cqels removal")
         self.engine = Engine(
             checkpoint=Companion(self._folder.engine, {}, self._commit_sinks, sync=self._sync_results),
             durable=BATCH,
@@ -156,6 +164,7 @@ class Service:
         for stream in list(self.streams.values()):
             if stream.source is not None:
                 stream.source.stop()
+        self._removing.shutdown()
         with self._lock:
             try:
                 if all(query.delivery.settle() for query in self.engine.queries):
@@ -353,7 +362,7 @@ class Service:
             if running.query is not None:
                 # Other limits may end its files.
                 running.query.delivery.leave()
-            self._folder.write(QUERIES, running.name, running.kept.plain())
+            self._write_definition(running)
 
     def _kept_of(self, definition: QueryDefinition) -> Keep:
         keep = definition.keep or Keep()
@@ -362,6 +371,8 @@ class Service:
     def _add(self, name: str, definition: QueryDefinition, static: list[Any], backfill: str | None) -> ServedQuery:
         if len(self.queries) >= self.limits.queries:
             raise TooMany(f"there are {self.limits.queries} queries already: remove one, or raise --max-queries")
+        if name in self._leaving:
+            self._remove(self._leaving[name])
         kept = KeptQuery(definition, created=time.time(), backfill=backfill)
         self._folder.remove_results(name)
         running = ServedQuery(name, kept, self._store(name, definition))
@@ -372,7 +383,7 @@ class Service:
                 undone.pop_all()
             self._attach(running, OpenedSinks(others))
             self.engine.flush()
-            self._folder.write(QUERIES, name, kept.plain())
+            self._write_definition(running)
         self.queries[name] = running
         return running
 
@@ -402,7 +413,7 @@ class Service:
         compiled = compile_query(definition.text, changelog=definition.changelog, ask=asks_nobody)
         prepare([*calls_of(compiled.plan, rewritten=definition.entailment is not None)])
         kept.next = definition
-        self._folder.write(QUERIES, running.name, kept.plain())
+        self._write_definition(running)
         before: Query | None = None
         try:
             if backfill is not None:
@@ -424,7 +435,7 @@ class Service:
             self.engine.flush()
         finally:
             kept.next = None
-            self._folder.write(QUERIES, running.name, kept.plain())
+            self._write_definition(running)
 
     def _committed(self, kept: KeptQuery, last: int) -> None:
         """The next definition is the definition."""
@@ -468,30 +479,53 @@ class Service:
         running.sink.go_on(self._sinks.opened_each(query, running.kept.definition.sinks, continued))
 
     def delete_query(self, name: str) -> None:
-        """Remove a query, its state and its results."""
-        with self._lock:
+        """Remove a query, its state and its results. A step that evaluates it ends for it.
+
+        It does not wait for others: what it has left is removed later, if the step goes on for them.
+        """
+        with self._writing:
             running = self.query(name)
             self._folder.remove(QUERIES, name)
-            if running.query is not None and running.query in self.engine.queries:
-                self.engine.unregister(running.query)
+            running.removed = True
+            self._leaving[name] = self.queries.pop(name)
+        running.store.wake()
+        if running.query is not None:
+            self.engine.stop(running.query)
+        removal = self._removing.submit(self._remove, running)
+        if wait([removal], _AT_ONCE).done:
+            removal.result()
+
+    def _remove(self, running: ServedQuery) -> None:
+        """Remove what a query has left, unless that has been done."""
+        name = running.name
+        with self._lock:
+            if self._leaving.get(name) is not running:
+                return
+            if running.query is not None:
+                # A step may have removed it.
+                with suppress(UsageError):
+                    self.engine.unregister(running.query)
                 self.engine.flush()
             if running.sink is not None:
                 running.sink.close()
-            del self.queries[name]
             self._forget_store(name)
-            running.removed = True
-            running.store.wake()
             self._folder.remove_results(name)
             self._freed.query_removed()
+            del self._leaving[name]
+
+    def _write_definition(self, running: ServedQuery) -> None:
+        """Unless the query has been removed meanwhile."""
+        with self._writing:
+            if not running.removed:
+                self._folder.write(QUERIES, running.name, running.kept.plain())
 
     def pause(self, name: str, *, paused: bool) -> None:
         """Deliver no results of a query, or deliver them again. Its state goes on, and results are kept."""
-        with self._lock:
-            running = self.query(name)
-            if running.kept.paused != paused:
-                running.kept.paused = paused
-                self._folder.write(QUERIES, name, running.kept.plain())
-            running.store.wake()
+        running = self.query(name)
+        if running.kept.paused != paused:
+            running.kept.paused = paused
+            self._write_definition(running)
+        running.store.wake()
 
     def query(self, name: str) -> ServedQuery:
         """The query of this name. NotFound."""

@@ -188,3 +188,19 @@ def test_each_row_that_needs_texts_is_looked_at(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(TextEvaluation, "_value", stopping)
     feed(engine, elements(1, 20), at_once=False)
     assert len(evaluated) == 3 and query not in engine.queries
+
+
+def test_a_query_whose_stream_others_read_is_stopped_after_these() -> None:
+    engine = Engine(batch=4)
+    texts = {
+        "feeds": f"REGISTER STREAM :made AS CONSTRUCT {{ ?a0 :q ?b0 }} WHERE {{ {W} {{ ?a0 :p0 ?b0 }} }}",
+        "fed": "SELECT ?a WHERE { STREAM :made [RANGE 1h] { ?a :q ?b } }",
+    }
+    feeds, fed = registered(engine, texts).values()
+    engine.stop(feeds)
+    feed(engine, elements(1, 4), at_once=False)
+    assert len(list(fed.results())) == 4 and feeds in engine.queries
+    engine.stop(fed)
+    engine.stop(feeds)
+    feed(engine, elements(1, 4), at_once=False, time=1_700_000_000_001_000)
+    assert feeds not in engine.queries and not list(fed.results())
