@@ -30,6 +30,7 @@ CODES = {
     "RefusedResult": "CQ-REFUSED",
     "DamagedFile": "CQ-DAMAGED",
     "OtherRows": "CQ-OTHER-ROWS",
+    "SetBack": "CQ-SET-BACK",
     "StorageError": "CQ-STORAGE",
     "ServiceError": "CQ-SERVICE",
     "NotFound": "CQ-NOT-FOUND",

@@ -70,6 +70,12 @@ class OtherRows(RunError):
     code = "CQ-OTHER-ROWS"
 
 
+class SetBack(RunError):
+    """Spark goes on with a micro-batch to which the state cannot go back."""
+
+    code = "CQ-SET-BACK"
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """An attempt at a micro-batch. `execution`: Spark's number of the stage, which all attempts at it share; it grows
@@ -192,8 +198,7 @@ class PartStore:
             return Start(FIRST, Since(), {}, late=late)
         found = self._newest_before(attempt, outcomes)
         if found is None:
-            done = [each.attempt.batch for each in outcomes if each.attempt.batch < attempt.batch]
-            raise self._missing(max(done, default=BEFORE) + 1, late=late)
+            raise self._not_ended(attempt.batch, outcomes, late=late)
         name, outcome = found
         return Start(name.reached, outcome["after"], outcome["counts"], late=late)
 
@@ -203,13 +208,13 @@ class PartStore:
 
     def newest(self) -> int:
         """The last micro-batch that has ended; BEFORE if none has."""
-        return max((each.attempt.batch for each in _of_kind(self._names(), "outcome")), default=BEFORE)
+        return _newest(_of_kind(self._names(), "outcome"))
 
     def check_ended(self, batch: int) -> None:
         """RunError unless this micro-batch has ended here, or a later one."""
-        last = self.newest()
-        if last < batch:
-            raise self._missing(last + 1, late=False)
+        outcomes = _of_kind(self._names(), "outcome")
+        if _newest(outcomes) < batch:
+            raise self._not_ended(batch + 1, outcomes, late=False)
 
     def begin_with(self, reached: Reached, state: State, counts: Mapping[str, Any]) -> None:
         """Lay out a new store with the state after a micro-batch of another one."""
@@ -267,15 +272,30 @@ class PartStore:
             except StorageError:
                 # It was removed meanwhile, by an attempt at a later micro-batch.
                 continue
-        raise damage or self._missing(reached.batch, late=late)
+        raise damage or self._removed(reached.batch, late=late)
 
-    def _missing(self, batch: int, *, late: bool) -> RunError:
+    def _removed(self, batch: int, *, late: bool) -> RunError:
         if late:
             # It must not ask anybody to remove a state that is intact.
             return RunError("this attempt came too late: later micro-batches have ended, and its objects were removed")
         return RunError(
-            f"the state in {self._where} is incomplete: the input of micro-batch {batch} is missing, as when a "
-            f"sink does not evaluate all rows of a micro-batch, or files were removed. {_START_AGAIN}"
+            f"the state in {self._where} is incomplete: micro-batch {batch} has ended there, and the object with its input is not "
+            f"there any more. {_START_AGAIN}"
+        )
+
+    def _not_ended(self, batch: int, outcomes: list[Name], *, late: bool) -> RunError:
+        """Why the state has nothing to go on from with this micro-batch."""
+        if late:
+            return self._removed(batch - 1, late=True)
+        if any(each.attempt.batch >= batch for each in outcomes):
+            return SetBack(
+                f"Spark goes on with micro-batch {batch}, and the state in {self._where} has only later ones"
+            )
+        last = _newest(outcomes)
+        ends = "has no micro-batch that has ended" if last == BEFORE else f"ends with micro-batch {last}"
+        return RunError(
+            f"the state in {self._where} {ends}, and Spark goes on with {batch}: no task has ended micro-batch {last + 1} there, or "
+            f"the object that says so was removed. A sink has to evaluate all rows of each micro-batch. {_START_AGAIN}"
         )
 
     # --- saving ---------------------------------------------------------------------------------------------------
@@ -391,6 +411,11 @@ def _parsed(names: Iterable[str]) -> Iterator[Name]:
         if match is not None:
             batch, run, execution, number = map(int, match.groups()[:4])
             yield Name(Attempt(batch, run, execution, number), match[5], match[6])
+
+
+def _newest(names: Iterable[Name]) -> int:
+    """The last micro-batch; BEFORE if there is none."""
+    return max((each.attempt.batch for each in names), default=BEFORE)
 
 
 def _of_kind(names: list[Name], kind: str) -> list[Name]:

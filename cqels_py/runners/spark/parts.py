@@ -383,6 +383,9 @@ class LaterState:
     ticked: bool = False
 
     def take(self, slice_data: list[bytes], *, final: bool, in_order: bool) -> None:
+        if not slice_data:
+            # A micro-batch without rows.
+            return
         changes = received([Changes.unpack(data) for data in slice_data], self.width, self.dictionary)
         self.rows += len(changes.delta)
         # The first tick of a partition of the stage before need not be the first of all.

@@ -123,11 +123,13 @@ def _routed(job: Job, frames: Mapping[int, Frame], batch: int | None, timing: Ti
 
     integers = frozenset(number for number, frame in frames.items() if _has_integers(frame))
     of_files = frozenset(number for number, frame in frames.items() if _is_of_files(frame))
+    # Tasks get the function with the values that it names, and frames cannot be sent.
+    ended = timing.ended
 
     def route(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = _context()
-        number, task, ended = _batch(context, batch), context.partitionId(), timing.ended
-        return stage.route(job, batches, number, task, integers, of_files, ended)
+        # A shuffle follows at once, so that no other frame changes the numbers of these tasks.
+        return stage.route(job, batches, _batch(context, batch), context.partitionId(), integers, of_files, ended)
 
     parts = [_rows(job, frame, number, timing.lateness) for number, frame in sorted(frames.items())]
     parts += [_times(job, _time(frame) - timing.lateness, stage.TIME, frame) for frame in timing.beside]
@@ -161,11 +163,15 @@ def _stage(
         near = HotFolders(folder_of_executor(Path(SparkFiles.getRootDirectory())), folder_of_host())
         current, execution, attempt = _batch(context, batch), context.stageId(), context.taskAttemptId()
         rows = list(batches)
+        parts = stage.parts_of(rows, job.parts[number], tasks)
+        if not parts:
+            stage.pass_over(job, current, final, number, near, execution, attempt)
+            return
         told: list[BatchCounts] | None = [received_counts(rows)] if counting else None
         tell = None if told is None else told.append
         if number == len(job.exchanges):
-            stage.check_ended(job, number, tasks, context.partitionId(), current - 1)
-        for part in range(context.partitionId(), job.parts[number], tasks):
+            stage.check_ended(job, number, tasks, parts[0], current - 1)
+        for part in parts:
             yield from stage.evaluate(job, rows, current, part, final, number, near, execution, attempt, tell)
         if told is not None:
             counts = reduce(BatchCounts.plus, told)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from cqels_py.checkpoints.locations import Location
 from cqels_py.checkpoints.state_file import from_bytes
 from cqels_py.checkpoints.store import Attempt, PartStore, Reached, Saved, Start
 from cqels_py.dictionary import Dictionary
-from cqels_py.errors import DataError
+from cqels_py.errors import DataError, RunError
 from cqels_py.formats.contexts import Contexts
 from cqels_py.formats.scopes import ELEMENT, SOURCE, scope_of_document
 from cqels_py.formats.tabular import elements_from_arrow
@@ -308,6 +308,47 @@ def store_of(folder: str, stage: int, part: int) -> PartStore:
     """The store of a partition's state: that of a later stage is in a folder of its stage."""
     place = Location(folder).below(*([f"stage{stage}"] if stage else []), str(part))
     return PartStore(place.open(), str(place))
+
+
+def parts_of(rows: Sequence[pa.RecordBatch], parts: int, tasks: int) -> range:
+    """The partitions of a stage whose input these rows of one of its tasks are; none where the micro-batch has no rows at all.
+
+    Spark's number of a task does not say it: `coalesce` and `union` of results change that. But each task before sends a row to
+    every partition. RunError if the rows are those of another task.
+    """
+    found = sorted({part for each in rows for part in each.column("part").unique().to_pylist() if part >= 0})
+    mine = range(found[0], parts, tasks) if found else range(0)
+    if found != [*mine]:
+        raise RunError(
+            f"a task has rows for the partitions {found}, and not for {[*mine]}: rows have been lost on the way"
+        )
+    return mine
+
+
+def pass_over(
+    job: Job,
+    batch: int,
+    final: bool,
+    stage: int,
+    near: HotFolders | None = None,
+    execution: int = 0,
+    number: int = 0,
+) -> None:
+    """A micro-batch without any row, as of data frames without partitions: each task of the stage says so to all parts.
+
+    None of the tasks knows which parts are its own. The arguments are those of `evaluate`. RunError if there are results
+    nevertheless, as each task would deliver them.
+    """
+    last = job.parts[stage] - 1
+    if store_of(job.folder, stage, last).start(Attempt(batch, job.run, execution, number)).settled is not None:
+        # Another task was faster: all begin with the first part.
+        return
+    for part in range(last + 1):
+        made = list(evaluate(job, [], batch, part, final, stage, near, execution, number))
+        if stage == len(job.exchanges) and any(each.num_rows for each in made):
+            raise RunError(
+                f"micro-batch {batch} has no rows, and yet results: its data frames give other rows when they are read again"
+            )
 
 
 def evaluate(
