@@ -30,9 +30,9 @@ from typing import Any
 import httpx
 
 from bench.suites.durable import sync_seconds
+from bench.suites.faults import start, wait_until_ready
 from bench.suites.http_load import Posts, Subscriber, request
 from bench.suites.outcome import folder_of, parser_of, taken_now
-from bench.suites.service_kills import start, wait_until_ready
 
 EX = "http://ex.org/"
 PREFIX = f"PREFIX : <{EX}> "

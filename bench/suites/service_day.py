@@ -35,8 +35,8 @@ import httpx
 import pyarrow as pa
 
 import cqels_py as cqels
+from bench.suites.faults import Reader, post_until_answered, start, wait_until_ready
 from bench.suites.outcome import folder_of, parser_of, taken_now
-from bench.suites.service_kills import Reader, post_until_answered, start, wait_until_ready
 from cqels_py.sinks.files import open_sink
 from cqels_py.suites import memory
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from bench.suites import service_day
-from bench.suites.service_kills import Reader
+from bench.suites.faults import Reader
 from tests.support.amount import long
 
 

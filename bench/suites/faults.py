@@ -1,15 +1,18 @@
-"""Does `cqels serve` survive kill -9 under load?
+"""Does `cqels serve` survive kill -9 and a failing disk under load?
 
-    python -m bench.suites.service_kills [--kills N] [--seed N]
+    python -m bench.suites.faults [--kills N] [--disk N] [--seed N]
 
 A server is killed at random moments, while bodies are sent and results are read, and is started again, until it has been killed N
-times (default 100); every other time a body has been answered before. The sender repeats a body, with its key, until it is
+times (default 100); every other time a body has been answered before. Before `--disk` more kills (default 50) its disk fails: from
+an operation that is drawn on, some end with EIO or ENOSPC, and a write may leave half of its bytes (failing_disk.c, which cc
+compiles and the server preloads). The sender repeats a body, with its key, until it is
 answered; the reader goes on behind the number of its last result. In the end each element has to have exactly one result, in
-order, and numbers have neither gaps nor doubles: otherwise the exit status is 1. Writes bench/results/service_kills.json.
+order, and numbers have neither gaps nor doubles: otherwise the exit status is 1. Writes bench/results/faults.json.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -30,7 +33,7 @@ import httpx
 
 from bench.suites.outcome import folder_of, parser_of, taken_now
 
-KILLS, SEED = 100, 1
+KILLS, DISK, SEED = 100, 50, 1
 EX = "http://ex.org/"
 PREFIX = f"PREFIX : <{EX}> "
 EACH = f"{PREFIX}SELECT ?n {{ STREAM :s [COUNT 20] {{ ?x :n ?n }} }}"
@@ -41,8 +44,10 @@ QUERIES = {
     "groups": f"{PREFIX}SELECT ?g (COUNT(*) AS ?c) {{ STREAM :s [RANGE 1h] {{ ?x :g ?g }} }} GROUP BY ?g",
     "steps": f"{PREFIX}SELECT (COUNT(*) AS ?c) {{ STREAM :s [RANGE 2s STEP 1s] {{ ?x :n ?n }} }}",
 }
+_SHIM = Path(__file__).with_name("failing_disk.c")
 _MOST_IN_A_BODY, _SENDERS = 30, 2
 _PATIENCE = 300.0
+_BEGINNING = 20.0
 _BETWEEN = 0.1
 """Seconds between two attempts to reach a server that is away."""
 
@@ -125,7 +130,7 @@ def post_until_answered(client: httpx.Client, body: bytes, kind: str, key: str, 
             continue
         if answer.status_code == 200:
             return int(answer.json()["elements"])
-        if answer.status_code not in (429, 503):
+        if answer.status_code not in (429, 503, 507):
             raise AssertionError(f"{answer.status_code}: {answer.text}")
         time.sleep(_BETWEEN)
     return 0
@@ -151,8 +156,25 @@ def wait_until_ready(base: str) -> None:
     raise AssertionError("the server does not become ready")
 
 
-def survives(folder: Path, kills: int, seed: int, longest: float = 1.5) -> dict[str, Any]:
-    """Kill a server so many times, each within so many seconds after it was ready; the figures, with all that was wrong."""
+def failing_disk(folder: Path, data: Path, drawn: random.Random) -> dict[str, str]:
+    """The variables with which a server's operations on the folder `data` fail."""
+    library = folder / "failing_disk.so"
+    if not library.exists():
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, _SHIM, "-ldl"], check=True)
+    return {
+        "LD_PRELOAD": str(library),
+        "FAULT_FOLDER": str(data.resolve()),
+        "FAULT_AT": str(drawn.randrange(1, 120)),
+        "FAULT_COUNT": str(drawn.choice((1, 1, 3, 30))),
+        "FAULT_ERRNO": str(drawn.choice((errno.EIO, errno.ENOSPC))),
+    }
+
+
+def survives(folder: Path, kills: int, seed: int, longest: float = 1.5, *, disk: int = 0) -> dict[str, Any]:
+    """Kill a server so many times, each within so many seconds after it was ready; the figures, with all that was wrong.
+
+    `disk`: before so many more kills its disk fails; it may be ready or not then.
+    """
     drawn, data = random.Random(seed), folder / "data"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -186,6 +208,23 @@ def survives(folder: Path, kills: int, seed: int, longest: float = 1.5) -> dict[
             back.append(time.monotonic() - begun)
             acknowledged = sum(load.acknowledged for load in loads)
             print(f"{len(back)} kills, {acknowledged:,} elements are acknowledged", file=sys.stderr, flush=True)
+        for number in range(disk):
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            process = start(data, port, failing_disk(folder, data, drawn))
+            # It may end at once, or take nothing in.
+            before = sum(load.acknowledged for load in loads)
+            _wait_for(lambda before=before: sum(load.acknowledged for load in loads) > before, _BEGINNING)
+            time.sleep(drawn.random() * longest)
+            acknowledged = sum(load.acknowledged for load in loads)
+            print(
+                f"{number + 1} failing disks, {acknowledged:,} elements are acknowledged", file=sys.stderr, flush=True
+            )
+        if disk:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            process = start(data, port)
+            wait_until_ready(base)
         sent.set()
         for thread in senders:
             thread.join(_PATIENCE)
@@ -208,9 +247,10 @@ def survives(folder: Path, kills: int, seed: int, longest: float = 1.5) -> dict[
         wrong.append(f"SIGTERM: status {status}")
     return {
         "kills": kills,
+        "failing_disks": disk,
         "elements": elements,
         "results": sum(reader.last for reader in readers),
-        "back_seconds": sorted(round(each, 2) for each in back)[len(back) // 2],
+        "back_seconds": sorted(round(each, 2) for each in back)[len(back) // 2] if back else None,
         "wrong": wrong,
     }
 
@@ -230,24 +270,26 @@ def _compared(loads: Sequence[Load], reader: Reader) -> list[str]:
     return wrong
 
 
-def _wait_for(condition: Any) -> None:
-    until = time.monotonic() + _PATIENCE
+def _wait_for(condition: Any, seconds: float = _PATIENCE) -> None:
+    until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:
         time.sleep(0.05)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit status."""
-    parser = parser_of("service_kills", __doc__)
+    parser = parser_of("faults", __doc__)
     parser.add_argument("--kills", type=int, metavar="N", help=f"default {KILLS}")
+    parser.add_argument("--disk", type=int, metavar="N", help=f"default {DISK}")
     parser.add_argument("--seed", type=int, default=SEED, metavar="N", help=f"default {SEED}")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="cqels-service-") as folder:
-        figures = survives(Path(folder), given.kills or (2 if given.quick else KILLS), given.seed)
-    path = taken_now("service_kills", (__doc__ or "").split("\n\n")[0], figures, quick=given.quick).write(
-        folder_of(given)
-    )
-    print(f"{figures['kills']} kills, {figures['elements']:,} elements, {figures['results']:,} results; wrong:")
+        kills, disk = (2, 1) if given.quick else (KILLS, DISK)
+        kills, disk = kills if given.kills is None else given.kills, disk if given.disk is None else given.disk
+        figures = survives(Path(folder), kills, given.seed, disk=disk)
+    path = taken_now("faults", (__doc__ or "").split("\n\n")[0], figures, quick=given.quick).write(folder_of(given))
+    done = f"{figures['kills']} kills, {figures['failing_disks']} failing disks"
+    print(f"{done}, {figures['elements']:,} elements, {figures['results']:,} results; wrong:")
     print("\n".join(figures["wrong"]) or "nothing")
     print(f"written to {path}", file=sys.stderr)
     return 1 if figures["wrong"] else 0
