@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import struct
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +29,7 @@ MAX_BACKLOG = 1 << 30
 _FLUSH, _COMMIT = b"flush", b"commit"
 _HEAD = struct.Struct("<QQQB")
 _COLLECT_FROM = 100_000
-_MOMENT, _A_MOMENT = 5.0, 1.0
+_MOMENT, _A_MOMENT = 5.0, 0.25
 """Seconds in which a sink that is closed, or waited for, has to get on."""
 _LOG = logging.getLogger("cqels_py")
 
@@ -81,6 +82,9 @@ class BackloggedSink:
         self._attempts = self._failed = 0
         self._last_was_flush = True
         self._ended = threading.Event()
+        # The calls that had been done when `settle` last waited in vain.
+        self._stuck = -1
+        self._told = False
         # Results that the other side does not have, and those of them that the sink has collected.
         self._rows = self._collected = 0
         ready = threading.Event()
@@ -91,18 +95,35 @@ class BackloggedSink:
         self._check()
 
     def settle(self) -> bool:
-        """Wait as long as the sink gets on; has it all results then?"""
+        """Wait as long as the sink gets on; has it all results then? One that does not get on is waited for once."""
         with self._changed:
-            done = -1
+            done = self._stuck
             while self._done < self._given and not (self._has_ended or self._fails) and done != self._done:
                 done = self._done
                 self._changed.wait_for(lambda: self._done >= self._given or self._fails is not None, _A_MOMENT)
+            self._stuck = done if self._done < self._given and done == self._done else -1
             return self._done >= self._given and not self._rows
 
     @property
     def is_full(self) -> bool:
         """Do as many results wait as may?"""
         return self._spool.nbytes > self._backlog.most and not self._stopped and not self._has_ended
+
+    def begin(self) -> None:
+        """Call the sink before there are results."""
+        self._add(_FLUSH)
+
+    def leave(self) -> None:
+        """As `close`, but nobody waits for it."""
+        with self._changed:
+            self._open = False
+            self._ended.set()
+            self._changed.notify_all()
+
+    def has_closed(self, within: float) -> bool:
+        """Wait so many seconds at most: has the sink been closed?"""
+        self._thread.join(within)
+        return not self._thread.is_alive()
 
     # --- called by the engine -----------------------------------------------------------------------------------------
 
@@ -142,16 +163,15 @@ class BackloggedSink:
 
     def close(self) -> None:
         """Close the sink. It gets the results that wait, unless it fails: then they are dropped, and a warning tells how many."""
+        close_together([self])
+
+    def _tell_dropped(self) -> None:
         with self._changed:
-            self._open = False
-            self._ended.set()
-            self._changed.notify_all()
-        done = -1
-        while self._thread.is_alive() and done != self._done:
-            done = self._done
-            self._thread.join(_MOMENT)
-        if self._rows and not self._stopped:
-            _LOG.warning("a sink has not taken %d results, which are dropped: it is closed while it fails", self._rows)
+            if self._rows and not self._stopped and not self._told:
+                self._told = True
+                _LOG.warning(
+                    "a sink has not taken %d results, which are dropped: it is closed while it fails", self._rows
+                )
 
     def _add(self, content: bytes) -> None:
         self._check()
@@ -199,8 +219,11 @@ class BackloggedSink:
             with self._changed:
                 self._takes_none = True
                 self._spool.close()
-            if callable(close := getattr(sink, "close", None)):
-                close()
+            try:
+                if callable(close := getattr(sink, "close", None)):
+                    close()
+            finally:
+                self._tell_dropped()
 
     def _next(self) -> bytes | None:
         """The next call; None: no more come."""
@@ -262,6 +285,22 @@ class BackloggedSink:
                 if error is not None:
                     self._failed = self._attempts
                 self._changed.notify_all()
+
+
+def close_together(sinks: Sequence[BackloggedSink]) -> None:
+    """Close sinks, and wait for them as long as any of them gets on."""
+    for sink in sinks:
+        sink.leave()
+    done = -1
+    while (open_ := [sink for sink in sinks if not sink.has_closed(0)]) and done != (
+        now := sum(s._done for s in sinks)
+    ):
+        done = now
+        until = time.monotonic() + _MOMENT
+        for sink in open_:
+            sink.has_closed(max(0.0, until - time.monotonic()))
+    for sink in sinks:
+        sink._tell_dropped()
 
 
 def _packed(batch: ResultBatch, dictionary: Dictionary) -> bytes:

@@ -18,7 +18,7 @@ from cqels_py.engine.stream_opening import opening_of
 from cqels_py.errors import DataError
 from cqels_py.interrupts import undisturbed
 from cqels_py.mappings.context import RowMap
-from cqels_py.sources.protocol import Source
+from cqels_py.sources.protocol import Opening, Source
 from cqels_py.sources.time_merge import Piece
 from cqels_py.sources.urls import source_of
 
@@ -32,6 +32,9 @@ _NO_WAITING = 0.001
 
 class Feed:
     """The source of a stream, by its URL. `step` takes the elements that it has; nothing is read while no query reads the stream.
+
+    The source is opened and closed by the thread that calls `step` or `close`, while others have the engine: a server that does
+    not answer holds nobody else up.
 
     `report` gets malformed input, which is left out. While elements are behind, time does not follow the clock for queries that
     read the stream: they are not late. Nothing is read, and time stands still for these queries too, while as many results of all
@@ -49,6 +52,7 @@ class Feed:
         self._map = map
         self._report = report
         self._source: Source | None = None
+        self._stopped = False
         # That of the present poll.
         self._left_out: list[Piece] = []
         self.elements = 0
@@ -56,20 +60,47 @@ class Feed:
         self.paused = False
         """Is nothing read since the results of all queries that read the stream wait for their sinks?"""
 
-    @undisturbed
     def step(self) -> int | None:
         """Take in the elements that are there; their number, None after the end. Errors are those of the source and the engine."""
+        if self._source is None and not self._open():
+            return 0
+        if self._number is None:
+            self.close()
+            return 0
+        return self._take()
+
+    def stop(self) -> None:
+        """Take in nothing more, also if the source is just being opened."""
+        self._stopped = True
+
+    @property
+    def _number(self) -> int | None:
+        """That of the stream, while it is to be read."""
+        return None if self._stopped else self._engine._registry.streams.numbers.get(self._stream)
+
+    def _open(self) -> bool:
+        """Open the source, without the engine's turn; False: it is not to be read."""
         engine = self._engine
         with engine._turn:
             engine._check_room()
-            streams = engine._registry.streams
-            if self._stream not in streams.numbers:
-                self._close()
+            number = self._number
+            if number is None:
+                self._let_go()
+                return False
+            engine._behind.add(number)
+            engine._feeding.add(self._stream)
+            opening = self._opening()
+        self._source = self._connector.open(opening)
+        return True
+
+    @undisturbed
+    def _take(self) -> int | None:
+        engine = self._engine
+        with engine._turn:
+            engine._check_room()
+            number = self._number
+            if number is None or self._source is None:
                 return 0
-            number = streams.numbers[self._stream]
-            if self._source is None:
-                engine._behind.add(number)
-                self._source = self._opened()
             self.paused = is_paused(engine, self._stream)
             if self.paused:
                 engine._behind.add(number)
@@ -123,26 +154,29 @@ class Feed:
             engine._fed[key] = fed.position
 
     def close(self) -> None:
-        """Read nothing more."""
+        """Read nothing more until the next step."""
         with self._engine._turn:
-            self._close()
+            source = self._let_go()
+        if source is not None:
+            with suppress(OSError):
+                source.close()
 
-    def _close(self) -> None:
+    def _let_go(self) -> Source | None:
+        """The source, if there is one, which is to be closed."""
         engine, numbers = self._engine, self._engine._registry.streams.numbers
         engine._behind.discard(numbers.get(self._stream, -1))
         engine._feeding.discard(self._stream)
         self.paused = False
-        if self._source is not None:
-            source, self._source = self._source, None
+        source, self._source = self._source, None
+        if source is not None:
             told, self._left_out = self._left_out, []
             if source.position() is None:
                 # Of a poll that failed, and comes not again.
                 for piece in told:
                     engine._inputs.left_out(engine._rejects.left_out(*piece))
-            with suppress(OSError):
-                source.close()
+        return source
 
-    def _opened(self) -> Source:
+    def _opening(self) -> Opening:
         engine = self._engine
         opening = opening_of(
             engine,
@@ -153,9 +187,8 @@ class Feed:
             _NO_WAITING,
             split=partial(self._leave_out, SPLIT),
         )
-        engine._feeding.add(self._stream)
         position = engine._fed.get((self._stream, self._url))
-        return self._connector.open(replace(opening, on_error="skip", position=position))
+        return replace(opening, on_error="skip", position=position)
 
     def _leave_out(self, reason: str, error: DataError) -> None:
         self._left_out.append((reason, error))

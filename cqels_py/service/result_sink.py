@@ -9,12 +9,10 @@ from typing import Any
 from cqels_py.batches.results import ResultBatch, last_rows, unnumbered
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine.backlog import BackloggedSink
-from cqels_py.engine.url_sinks import close_sink
-from cqels_py.service.query_sinks import OpenedSinks
+from cqels_py.service.query_sinks import OpenedSinks, ServedSink
 from cqels_py.service.result_lines import ResultLines
 from cqels_py.service.result_store import ResultStore
 from cqels_py.service.shared_lines import SharedLines
-from cqels_py.sinks.protocol import Sink
 
 _LOG = logging.getLogger("cqels_py")
 
@@ -32,18 +30,18 @@ class ResultSink:
         self._lines = lines
         self._base = base
         self._others = list(others.sinks)
-        self._late = others.late
         self._failure = others.failure
 
     @property
     def failure(self) -> str | None:
         """Why sinks get nothing, or nothing yet."""
-        return next((each.failure for each in self._late if each.failure is not None), self._failure)
+        late = (each.late.failure for each in list(self._others) if each.late is not None)
+        return next((failure for failure in late if failure is not None), self._failure)
 
     def write(self, batch: ResultBatch) -> None:
         self._store_results(batch)
         if self._others:
-            self._each(lambda sink: sink.write(batch))
+            self._each(lambda each: each.sink.write(batch))
 
     def write_equal(self, batch: ResultBatch, number: int) -> None:
         """The results of an equal query, which have these numbers here, from `number` on."""
@@ -84,32 +82,32 @@ class ResultSink:
 
     def go_on(self, others: OpenedSinks) -> None:
         """After `close` these get the results that follow."""
-        self._late, self._failure = others.late, others.failure or self._failure
+        self._failure = others.failure or self._failure
         self._others = list(others.sinks)
 
     def close(self) -> None:
         """Nothing more is written."""
-        self._each(close_sink)
+        self._each(lambda each: each.close())
         self._others = []
 
     def settle(self) -> bool:
         """Have the sinks all results, so that the engine need not make them again?"""
-        return all(sink.settle() for sink in list(self._others) if isinstance(sink, BackloggedSink))
+        return all(each.sink.settle() for each in list(self._others) if isinstance(each.sink, BackloggedSink))
 
     @property
     def is_full(self) -> bool:
         """Do as many results wait for one of the sinks as may?"""
-        return any(sink.is_full for sink in list(self._others) if isinstance(sink, BackloggedSink))
+        return any(each.sink.is_full for each in list(self._others) if isinstance(each.sink, BackloggedSink))
 
-    def _each(self, call: Callable[[Sink], object]) -> None:
-        for sink in list(self._others):
+    def _each(self, call: Callable[[ServedSink], object]) -> None:
+        for each in list(self._others):
             try:
-                call(sink)
+                call(each)
             except Exception as error:
                 # Whatever its library raises.
                 self._failure = f"a sink has failed and gets nothing more: {error}"
                 _LOG.error("%s", self._failure)
-                self._others.remove(sink)
+                self._others.remove(each)
 
     def _store_results(self, batch: ResultBatch) -> None:
         number = batch.number + self._base
@@ -131,13 +129,13 @@ class ResultSink:
             if not told:
                 _LOG.error("%s", error)
         if self._others:
-            self._each(lambda sink: sink.flush())
+            self._each(lambda each: each.sink.flush())
 
     def commit(self) -> None:
         """Commit the other sinks: the store is synced before the next snapshot is saved (`Companion.sync`)."""
-        for sink in self._others:
+        for each in self._others:
             try:
-                sink.commit()
+                each.commit()
             except Exception as error:
                 # Its results wait.
                 _LOG.warning("a sink has not taken all results: %s", error)

@@ -39,12 +39,11 @@ from cqels_py.service.folder import Folder
 from cqels_py.service.freed_memory import FreedMemory
 from cqels_py.service.limits import Limits
 from cqels_py.service.names import checked_name
-from cqels_py.service.query_sinks import OpenedSinks, QuerySinks, in_common
+from cqels_py.service.query_sinks import OpenedSinks, QuerySinks, ServedSink, in_common
 from cqels_py.service.result_lines import ResultLines
 from cqels_py.service.result_sink import ResultSink
 from cqels_py.service.result_store import ResultStore
-from cqels_py.service.sources import SourceThread
-from cqels_py.sinks.protocol import Sink
+from cqels_py.service.sources import CLOSED_WITHIN, SourceThread
 from cqels_py.sinks.urls import sink_of
 from cqels_py.sources.sparql_protocol import Solution
 from cqels_py.state.named_values import NamedValues
@@ -57,6 +56,8 @@ _MAPPED = ("json", "ndjson", "csv", "tsv", "arrow")
 """Formats that a stream's map reads."""
 _AT_ONCE = 0.5
 """Seconds in which the removal of a query is mostly complete; it is waited for so long."""
+MOST_BEFORE_SINKS = 1 << 18
+"""Results that may wait while the sinks of a query are opened for the first time."""
 REJECTS = 100
 """The last elements of a stream that were left out, which can be looked at."""
 
@@ -122,6 +123,31 @@ class ServedQuery:
         return "paused" if self.kept.paused else "running"
 
 
+class OneAtATime:
+    """A lock for each name. One change of a query may wait for endpoints, sinks and files, and no other query waits with it."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, tuple[threading.RLock, int]] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Inside, nobody else changes what has this name."""
+        with self._lock:
+            lock, count = self._locks.get(name) or (threading.RLock(), 0)
+            self._locks[name] = lock, count + 1
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                _, count = self._locks[name]
+                if count == 1:
+                    del self._locks[name]
+                else:
+                    self._locks[name] = lock, count - 1
+
+
 class Service:
     """Streams and queries in a folder. UsageError and StorageError for a folder that cannot be used."""
 
@@ -141,6 +167,11 @@ class Service:
         # Queries that are removed when a step that goes on has ended.
         self._leaving: dict[str, ServedQuery] = {}
         self._removing = ThreadPoolExecutor(1, "cqels removal")
+        # Names of queries that are being registered, which count as the others do.
+        self._coming: set[str] = set()
+        self._changes = OneAtATime()
+        # Sources of streams that have been removed, which may not be closed yet.
+        self._stopped: dict[str, SourceThread] = {}
         self.engine = Engine(
             checkpoint=Companion(self._folder.engine, {}, self._commit_sinks, sync=self._sync_results),
             durable=BATCH,
@@ -161,9 +192,12 @@ class Service:
 
     def close(self) -> None:
         """Save the state without an end of the streams: another process goes on."""
-        for stream in list(self.streams.values()):
-            if stream.source is not None:
-                stream.source.stop()
+        sources = [stream.source for stream in list(self.streams.values()) if stream.source is not None]
+        for source in sources:
+            source.stop()
+        until = time.monotonic() + CLOSED_WITHIN
+        for source in sources:
+            source.wait(until - time.monotonic())
         self._removing.shutdown()
         with self._lock:
             try:
@@ -175,6 +209,7 @@ class Service:
             for served in self.queries.values():
                 if served.sink is not None:
                     served.sink.close()
+            self._sinks.close()
 
     def lacking(self) -> list[str]:
         """The faults that there are; empty if there is none."""
@@ -228,11 +263,14 @@ class Service:
                 raise Conflict(error.message) from None
             self._folder.write(STREAMS, name, definition.plain())
             self.engine.flush()
-            if known is not None and known.source is not None:
-                known.source.stop()
-            running.source = None if feed is None else SourceThread(name, feed)
+            former = self._stopped.pop(name, None) if known is None else known.source
+            if former is not None:
+                former.stop()
+            running.source = None if feed is None else SourceThread(name, feed, former)
             self.streams[name] = running
-            return known is None
+        if former is not None:
+            former.wait(CLOSED_WITHIN)
+        return known is None
 
     def _feed_of(self, stream: ServedStream) -> Feed | None:
         """The source of a stream, before it is read. Forbidden, UsageError, MissingExtra."""
@@ -250,7 +288,10 @@ class Service:
             self._folder.remove(STREAMS, name)
             if stream.source is not None:
                 stream.source.stop()
+                self._stopped[name] = stream.source
             del self.streams[name]
+        if stream.source is not None:
+            stream.source.wait(CLOSED_WITHIN)
 
     def stream(self, name: str) -> ServedStream:
         """The stream of this name. NotFound."""
@@ -326,12 +367,12 @@ class Service:
         `backfill` "log": it sees the elements of before that the log still has; otherwise it begins empty.
         """
         checked_name(name)
-        if (known := self.queries.get(name)) is not None:
-            definition = definition.with_secrets_of(known.kept.definition)
-        self.check(definition)
-        static = self._static_of(definition)
-        with self._lock:
+        with self._changes.of(name):
             known = self.queries.get(name)
+            if known is not None:
+                definition = definition.with_secrets_of(known.kept.definition)
+            self.check(definition)
+            static = self._static_of(definition)
             if known is None:
                 return True, self._add(name, definition, static, backfill)
             if replace(known.kept.definition, keep=definition.keep) == definition and known.failure is None:
@@ -369,23 +410,31 @@ class Service:
         return replace(keep, results=self.limits.results if keep.results is None else keep.results)
 
     def _add(self, name: str, definition: QueryDefinition, static: list[Any], backfill: str | None) -> ServedQuery:
-        if len(self.queries) >= self.limits.queries:
-            raise TooMany(f"there are {self.limits.queries} queries already: remove one, or raise --max-queries")
-        if name in self._leaving:
-            self._remove(self._leaving[name])
-        kept = KeptQuery(definition, created=time.time(), backfill=backfill)
-        self._folder.remove_results(name)
-        running = ServedQuery(name, kept, self._store(name, definition))
-        with self._undone_after_errors(running):
-            running.query = self._registered(running, definition, kept.generation, static, backfill)
-            with ExitStack() as undone:
-                others = self._sinks.opened(running.query, definition.sinks, undone)
-                undone.pop_all()
-            self._attach(running, OpenedSinks(others))
-            self.engine.flush()
-            self._write_definition(running)
-        self.queries[name] = running
-        return running
+        with self._lock:
+            if len(self.queries) + len(self._coming) >= self.limits.queries:
+                raise TooMany(f"there are {self.limits.queries} queries already: remove one, or raise --max-queries")
+            self._coming.add(name)
+        try:
+            if name in self._leaving:
+                self._remove(self._leaving[name])
+            kept = KeptQuery(definition, created=time.time(), backfill=backfill)
+            self._folder.remove_results(name)
+            running = ServedQuery(name, kept, self._store(name, definition))
+            with self._undone_after_errors(running):
+                query = running.query = self._registered(running, definition, kept.generation, static, backfill)
+                with ExitStack() as undone:
+                    others = self._sinks.opened(query, definition.sinks, undone)
+                    error = self._sinks.wait(others, enough=lambda: query.waiting > MOST_BEFORE_SINKS)
+                    if error is not None:
+                        raise error
+                    undone.pop_all()
+                self._attach(running, OpenedSinks(others))
+                self.engine.flush()
+                self._write_definition(running)
+            self.queries[name] = running
+            return running
+        finally:
+            self._coming.discard(name)
 
     @contextmanager
     def _undone_after_errors(self, running: ServedQuery) -> Iterator[None]:
@@ -436,6 +485,8 @@ class Service:
         finally:
             kept.next = None
             self._write_definition(running)
+        # The answer tells whether they have been opened.
+        self._sinks.wait(others)
 
     def _committed(self, kept: KeptQuery, last: int) -> None:
         """The next definition is the definition."""
@@ -443,7 +494,7 @@ class Service:
         kept.definition, kept.next, kept.base = kept.next, None, last
         kept.generation += 1
 
-    def _take_place(self, running: ServedQuery, query: Query, urls: Sequence[str]) -> list[Sink]:
+    def _take_place(self, running: ServedQuery, query: Query, urls: Sequence[str]) -> list[ServedSink]:
         """Open the sinks of a query that takes the place of the present one, and remove that one, whose results are all in the store
         and its own sinks then. After an error it has its sinks as before."""
         present = running.query if running.query in self.engine.queries else None
@@ -498,7 +549,7 @@ class Service:
     def _remove(self, running: ServedQuery) -> None:
         """Remove what a query has left, unless that has been done."""
         name = running.name
-        with self._lock:
+        with self._changes.of(name):
             if self._leaving.get(name) is not running:
                 return
             if running.query is not None:
@@ -549,7 +600,7 @@ class Service:
         try:
             return call(query)
         except (UsageError, Conflict):
-            with self._lock:
+            with self._changes.of(name):
                 # Not amid a removal.
                 if self.registered(name) is query:
                     raise

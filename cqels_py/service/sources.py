@@ -15,13 +15,19 @@ _LOG = logging.getLogger("cqels_py")
 _BETWEEN = 0.02
 """Seconds between two looks at a source that had nothing."""
 _AFTER_A_FAILURE = 5.0
+CLOSED_WITHIN = 5.0
+"""Seconds for which those who stop a source wait until it has been closed."""
 
 
 class SourceThread:
-    """Reads a feed until it is stopped, or has `ended`. `failure`: why it reads nothing just now."""
+    """Reads a feed until it is stopped, or has `ended`. `failure`: why it reads nothing just now.
 
-    def __init__(self, name: str, feed: Feed) -> None:
+    `former`: the thread that read the stream before, which has been stopped, and whose source is closed before this one is opened.
+    """
+
+    def __init__(self, name: str, feed: Feed, former: SourceThread | None = None) -> None:
         self._name = name
+        self._former = former
         self._feed = feed
         self._stopped = threading.Event()
         self.failure: str | None = None
@@ -40,11 +46,18 @@ class SourceThread:
         return self._feed.paused
 
     def stop(self) -> None:
-        """Read nothing more."""
+        """Read nothing more. The source is closed by its own thread: its server may not answer."""
         self._stopped.set()
-        self._thread.join()
+        self._feed.stop()
+
+    def wait(self, seconds: float) -> None:
+        """After `stop`, wait so long at most until the source has been closed."""
+        self._thread.join(max(0.0, seconds))
 
     def _run(self) -> None:
+        if self._former is not None:
+            self._former._thread.join()
+            self._former = None
         try:
             wait = 0.0
             while not self._stopped.wait(wait):

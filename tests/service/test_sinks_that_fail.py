@@ -21,6 +21,7 @@ from cqels_py.service.limits import Limits
 from cqels_py.service.service import Pushed, Service
 from cqels_py.sinks.protocol import SinkOpening
 from tests.service.support import EX, HOT, READINGS, reading
+from tests.support.servers import wait_until
 
 A, B = f"{EX}a", f"{EX}b"
 OTHER = HOT.replace("?s ?t {", "?s {")
@@ -201,8 +202,8 @@ def test_after_a_restart_results_wait_for_a_sink_that_can_be_tried_again(
     service = _service(tmp_path)
     served = service.queries["hot"]
     _push(service, "b", "c")
-    assert "nobody is there" in service.query_figures(served)["failure"] and len(service.lacking()) == 1
-    assert served.state == "running" and served.store.last == 3
+    _wait_for_failure(service, "nobody is there")
+    assert len(service.lacking()) == 1 and served.state == "running" and served.store.last == 3
     places[A].away = False
     with places[A].changed:
         assert places[A].changed.wait_for(lambda: places[A].numbers[-1] == 3, 60)
@@ -213,8 +214,14 @@ def test_after_a_restart_results_wait_for_a_sink_that_can_be_tried_again(
     # What its results are not fit for is no reason to wait.
     places[A].needs = "other"
     service = _service(tmp_path)
-    assert "no variable other" in service.query_figures(service.queries["hot"])["failure"]
+    _wait_for_failure(service, "no variable other")
     service.close()
+
+
+def _wait_for_failure(service: Service, text: str) -> None:
+    """Of the query's sink, which is opened by a thread."""
+    running = service.queries["hot"]
+    wait_until(lambda: text in service.query_figures(running).get("failure", ""), f"the failure {text}")
 
 
 def test_a_query_that_the_engine_has_stopped_can_be_replaced(tmp_path: Path, places: dict[str, Place]) -> None:
