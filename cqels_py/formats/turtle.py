@@ -214,9 +214,8 @@ def turtle_quads(body: bytes, form: str, source: str, base: str | None = None) -
         if version_announced(body) is None and not any(is_beyond(quad.object) for quad in quads):
             return quads
     # Read again, to find the place.
-    wrong = list[DataError]()
-    put_nquads(iter([body]), form, source, wrong.append, bytes, base)
-    raise wrong[0]
+    put_nquads(iter([body]), form, source, _stop, bytes, base)
+    raise AssertionError
 
 
 def xml_nquads(body: bytes, source: str, base: str) -> bytes:
@@ -245,6 +244,10 @@ def _turn(names: set[Any], quad: Any) -> int:
     if quad.graph_name != _DEFAULT:
         return 2
     return int(quad.subject not in names or quad.predicate.value != _GENERATED_AT)
+
+
+def _stop(error: DataError) -> None:
+    raise error
 
 
 def _tell(wrong: DataError | None, malformed: Malformed) -> None:

@@ -36,6 +36,8 @@ _ANY_TOKEN = re.compile(
 _SEPARATORS = (b";", b",")
 _NO_BEGINNING = (b".", b";", b",", b"]", b")")
 _LONG_QUOTES = (b'"""', b"'''")
+_INDENTED = re.compile(rb"[ \t]*+")
+_LONG_LINE = 1 << 12
 _LINE_END = re.compile(rb"\r\n?|\n")
 _LIKELY_END = re.compile(rb"[.}][ \t]*+\r?\n(?=[^\s#])")
 _VERSION = re.compile(
@@ -85,15 +87,21 @@ def first_of(text: bytes, at: int) -> int:
     return found.end()
 
 
-def _line_begin(text: bytes, at: int) -> int:
-    begin = text.rfind(b"\n", 0, at) + 1
+def _line_begin(text: bytes, first: int, at: int) -> int:
+    """Where the line of a position begins; `first` if that is before it."""
+    begin = max(first, text.rfind(b"\n", first, at) + 1)
     return max(begin, text.rfind(b"\r", begin, at) + 1)
 
 
 def _indentation(text: bytes, at: int) -> int:
-    """The number of blanks at the beginning of the line."""
-    line = text[_line_begin(text, at) : at]
-    return len(line) - len(line.lstrip(b" \t"))
+    """The number of blanks at the beginning of the line; lines that begin long before are taken to have none."""
+    first = max(0, at - _LONG_LINE)
+    begin = _line_begin(text, first, at)
+    if begin == first > 0:
+        return 0
+    found = _INDENTED.match(text, begin, at)
+    assert found is not None
+    return found.end() - begin
 
 
 def advanced(text: bytes, known: Boundary, limit: int) -> Boundary:
@@ -194,9 +202,17 @@ def lines_between(text: bytes, start: int, end: int) -> int:
     return sum(1 for _ in _LINE_END.finditer(text, start, end))
 
 
-def column_of(text: bytes, at: int) -> int:
-    """The column, from 1, of a position: in characters."""
-    return len(text[_line_begin(text, at) : at].decode("utf-8", "replace")) + 1
+def column_of(text: bytes, at: int, known: int, column: int) -> int:
+    """The column, from 1, of a position: in characters. `column`: that of the position `known`, from which on is counted; it may be
+    behind in the same line."""
+    if at < known:
+        return column - _characters(text, at, known)
+    begin = _line_begin(text, known, at)
+    return (column if begin == known else 1) + _characters(text, begin, at)
+
+
+def _characters(text: bytes, start: int, end: int) -> int:
+    return len(text[start:end].decode("utf-8", "replace"))
 
 
 def offset_of(text: bytes, start: int, lines: int, column: int) -> int:
@@ -207,6 +223,7 @@ def offset_of(text: bytes, start: int, lines: int, column: int) -> int:
         if found is None:
             return len(text)
         at = found.end()
-    end = _LINE_END.search(text, at)
-    line = text[at : len(text) if end is None else end.start()].decode("utf-8", "surrogateescape")
+    most = at + 4 * (column - 1)
+    end = _LINE_END.search(text, at, most)
+    line = text[at : most if end is None else end.start()].decode("utf-8", "surrogateescape")
     return at + len(line[: column - 1].encode("utf-8", "surrogateescape"))

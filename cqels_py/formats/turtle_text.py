@@ -32,6 +32,11 @@ FORMS: Final = {"ttl": pyoxigraph.RdfFormat.TURTLE, "trig": pyoxigraph.RdfFormat
 _KEPT: Final = 24 << 20
 """Bytes of text that are kept to go on behind an error: more than the library's parser reads ahead."""
 _BEGINNING: Final = 1 << 16
+_AT_ONCE: Final = 1 << 16
+"""Bytes of a malformed statement from which on it is searched for its end each time that it has grown by an eighth."""
+_SHORT_AHEAD: Final = 1 << 16
+_MOST_AHEAD: Final = 64 << 20
+"""Bytes of the prefixes that parsers read in front of the text, in all; those of short prefixes are not counted."""
 PARSER_ERRORS: Final = (SyntaxError, MemoryError, ValueError)
 """Exceptions of the library for input that it cannot read; MemoryError if a buffer of its own is too small."""
 _POSITION = re.compile(r"^Parser error (?:at|between) [^:]*: ")
@@ -39,6 +44,7 @@ _RELATIVE = "No scheme found in an absolute IRI"
 _QUOTES = "the text in quotes is not closed"
 _NOT_CLOSED: Final = {b"<": "an IRI ends with '>' on its line", b'"': _QUOTES, b"'": _QUOTES}
 _POINT_MISSING: Final = ("A dot is expected", "A '}' or a '.' is expected")
+_REST = "the rest of the document is not read, as it has too many errors for so many prefixes: mend this one, or use fewer prefixes"
 _CUT_OFF = "Unexpected end of file"
 
 
@@ -61,7 +67,7 @@ class _KeptText:
         self._next = self._end = 0
         self._ahead = b""
         self.begin = 0
-        self.begin_line = 1
+        self.begin_line = self.begin_column = 1
         self.ended = False
         self.error: DataError | None = None
 
@@ -96,10 +102,28 @@ class _KeptText:
         self._parts.append(found)
         self._end += len(found)
         while self._end - self.begin - len(self._parts[0]) > _KEPT:
-            gone = self._parts.popleft()
-            self.begin += len(gone)
-            self.begin_line += gone.count(b"\n")
+            self._begin_behind(self._parts.popleft())
         return True
+
+    def read_further(self, start: int) -> None:
+        """Keep more text, if there is more, to search what begins at `start` again: an eighth more, where much has been searched."""
+        searched = self._end - start
+        wanted = self._end + (searched // 8 if searched > _AT_ONCE else 1)
+        while self._end < wanted and self.read_more():
+            pass
+
+    def forget(self, before: int) -> None:
+        """The text before a position is not needed any more."""
+        whole = self.kept()
+        # Seldom, as what is kept is copied.
+        if 2 * (gone := before - self.begin) > len(whole):
+            self._parts = deque([whole[gone:]])
+            self._begin_behind(whole[:gone])
+
+    def _begin_behind(self, gone: bytes) -> None:
+        self.begin += len(gone)
+        self.begin_line += gone.count(b"\n")
+        self.begin_column = column_of(gone, len(gone), 0, self.begin_column)
 
     def kept(self) -> bytes:
         """The text from `begin` on."""
@@ -130,8 +154,9 @@ class TurtleText:
         self._text = _KeptText(chunks)
         self._format = FORMS[form]
         self._source = source
-        # Where the parser's text begins, and how many of its lines are before that.
-        self._origin, self._origin_line, self._lines_ahead = Boundary(), 1, 0
+        # Where the parser's text begins, its line and column, and how many of the parser's lines are before that.
+        self._origin, self._origin_place, self._lines_ahead = Boundary(), (1, 1), 0
+        self._ahead_bytes = 0
         self.parser: Any = self._parse(base)
 
     @property
@@ -187,16 +212,16 @@ class TurtleText:
             return self._origin
         return likely_boundary(text.kept(), before - text.begin).moved(text.begin)
 
-    def _reference(self) -> tuple[int, int]:
-        """A position of the text that is kept, and its line."""
+    def _reference(self) -> tuple[int, int, int]:
+        """A position of the text that is kept, its line and its column."""
         if self._origin.at >= self._text.begin:
-            return self._origin.at, self._origin_line
-        return self._text.begin, self._text.begin_line
+            return self._origin.at, *self._origin_place
+        return self._text.begin, self._text.begin_line, self._text.begin_column
 
     def _offset(self, line: int, column: int) -> int:
         """The position of a character of the parser's text."""
-        at, first = self._reference()
-        lines = self._origin_line + line - 1 - self._lines_ahead - first
+        at, first, _ = self._reference()
+        lines = self._origin_place[0] + line - 1 - self._lines_ahead - first
         begin = self._text.begin
         return begin + offset_of(self._text.kept(), at - begin, max(0, lines), column)
 
@@ -209,15 +234,17 @@ class TurtleText:
         found = first_unclosed(kept, known, end - begin)
         return None if found is None else begin + found
 
-    def _line(self, at: int) -> int:
-        reference, line = self._reference()
+    def _line_and_column(self, at: int) -> tuple[int, int]:
+        """Counted from the reference on, as a line may be as long as the text."""
+        reference, line, column = self._reference()
         kept, begin = self._text.kept(), self._text.begin
         lines = lines_between(kept, min(at, reference) - begin, max(at, reference) - begin)
-        return line + lines if at >= reference else line - lines
+        if at < reference and lines:
+            return line - lines, column_of(kept, at - begin, 0, self._text.begin_column)
+        return line + lines, column_of(kept, at - begin, reference - begin, column)
 
     def _place(self, at: int) -> Place:
-        before = at - self._text.begin
-        return Place(self._line(at), column_of(self._text.kept(), before), self._source)
+        return Place(*self._line_and_column(at), self._source)
 
     def _resume(self, at: int, wrong: DataError, batch: list[Any]) -> DataError:
         """Go on behind the error at this position."""
@@ -227,25 +254,32 @@ class TurtleText:
             known = advanced(kept, known.moved(-begin), at - begin).moved(begin)
             found = resumed(kept, known.moved(-begin), at - begin, text.ended or len(kept) > _KEPT)
             if found is None:
-                text.read_more()
+                text.read_further(known.at)
         if found.unclosed is not None:
             wrong = DataError("the graph that begins here is not closed by '}'", self._place(begin + found.unclosed))
             _take_graph_out(batch)
         begins, ends = (known.at if found.unclosed is None else begin + found.unclosed), begin + found.boundary.at
-        wrong.about(kept[begins - begin : ends - begin].decode("utf-8", "backslashreplace").strip())
-        self._begin_at(found.boundary.moved(begin))
-        return wrong
+        if not self._begin_at(found.boundary.moved(begin)):
+            wrong = DataError(f"{wrong.message}; {_REST}", wrong.place)
+        return wrong.about(kept[begins - begin : ends - begin].decode("utf-8", "backslashreplace").strip())
 
-    def _begin_at(self, boundary: Boundary) -> None:
-        line = self._line(boundary.at)
+    def _begin_at(self, boundary: Boundary) -> bool:
+        """Is the text read from here on? Not if that would take too long."""
+        place = self._line_and_column(boundary.at)
         prefixes = b" ".join(
             b"@prefix %b: <%b> ." % (name.encode(), iri.encode()) for name, iri in self.parser.prefixes.items()
         )
         graph = b"" if boundary.label is None else boundary.label + b"{"
         ahead = prefixes + graph + b"\n"
-        self._origin, self._origin_line, self._lines_ahead = boundary, line, lines_between(ahead, 0, len(ahead))
+        self._ahead_bytes += len(ahead) if len(ahead) > _SHORT_AHEAD else 0
+        if self._ahead_bytes > _MOST_AHEAD:
+            self.parser = None
+            return False
+        self._origin, self._origin_place, self._lines_ahead = boundary, place, lines_between(ahead, 0, len(ahead))
         self._text.go_on(boundary.at, ahead)
+        self._text.forget(boundary.at if boundary.label is None else boundary.opened)
         self.parser = self._parse(self.parser.base_iri)
+        return True
 
 
 def _take_graph_out(batch: list[Any]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from cqels_py.errors import DataError
-from cqels_py.formats import turtle_text
+from cqels_py.formats import turtle_syntax, turtle_text
 from cqels_py.formats.turtle import put_nquads
 from tests.formats.reading import TIME, Source, iri
 
@@ -154,6 +156,77 @@ def test_many_errors_of_a_document(source: Source, form: str, kept: int, monkeyp
         whole, reported = found(source, f"s.{form}", "".join(parts), size)
         assert whole == expected
         assert len(reported) >= 290
+
+
+def work(text: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """How many errors the text has, and how many bytes are read and counted to tell them and to go on."""
+    done, wrong = 0, list[DataError]()
+    with monkeypatch.context() as patched:
+
+        def watch(owner: Any, name: str, size: Callable[..., int]) -> None:
+            function = getattr(owner, name)
+
+            def watched(*arguments: Any) -> Any:
+                nonlocal done
+                found = function(*arguments)
+                done += size(found, *arguments)
+                return found
+
+            patched.setattr(owner, name, watched)
+
+        watch(turtle_text._KeptText, "read", lambda found, *_: len(found))
+        watch(turtle_text, "lines_between", lambda _found, _text, start, end: end - start)
+        watch(turtle_syntax, "_line_begin", lambda _found, _text, first, at: at - first)
+        watch(turtle_syntax, "_characters", lambda _found, _text, start, end: end - start)
+        watch(turtle_syntax, "_tokens", lambda _found, *_: 1)
+        put_nquads(iter([text]), "trig", "s", wrong.append, bytes, None)
+    return len(wrong), done
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "'\\q . <a:a> <a:b> ",
+        "<a:a> <a:b> z:b . ",
+        "<a:a> <a:b> <a:c>\n",
+        "<a:g> { <a:a> <a:b> <a:c> . <a:a> <a:b> z:c . }",
+        "<a:g> { <a:a> <a:b> <a:c> . <a:h> { <a:a> <a:b> <a:c> . } } ",
+        "<a:a> <a:b> ' .\n",
+        '<a:a> <a:b> """ \\q """ . ',
+    ],
+)
+def test_the_work_for_an_error_does_not_grow_with_the_text(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 40_000 // len(piece)
+    errors, done = work(piece.encode() * count, monkeypatch)
+    assert errors >= count // 2 - 1
+    # A parser reads some 1,000 bytes ahead, and a line's beginning is looked for in the 4,096 bytes before.
+    assert done / errors < 10_000
+
+
+def test_columns_of_a_long_line_are_exact() -> None:
+    wrong = list[DataError]()
+    piece = "<a:a> <a:b> 'é' . <a:g> { <a:a> <a:b> z:b . } <a:h> { <a:a> <a:b> 'é' . <a:i> { } "
+    put_nquads(iter([(piece * 300).encode()]), "trig", "s", wrong.append, bytes, None)
+    columns = [error.place.column for error in wrong if error.place]
+    expected = [len(piece) * n + piece.index(part) + 1 for n in range(300) for part in ("z:b", "<a:h>")]
+    assert columns == expected
+    wrong.clear()
+    # The graph begins in a line before that of the last error, whose beginning is not kept any more.
+    piece = "<a:a> <a:b> 'é' . <a:g> {\n <a:a> <a:b> z:b . } <a:a> <a:b> 'é' . <a:h> {\n <a:a> <a:b> z:b . <a:i> { } "
+    put_nquads(iter([(piece * 300).encode()]), "trig", "s", wrong.append, bytes, None)
+    before = [(error.place.line, error.place.column) for error in wrong if error.place and "not closed" in str(error)]
+    assert before == [(2 * n + 2, piece.split("\n")[1].index("<a:h>") + 1) for n in range(300)]
+
+
+def test_errors_of_a_text_with_very_many_prefixes_end_it_and_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turtle_text, "_SHORT_AHEAD", 1 << 9)
+    monkeypatch.setattr(turtle_text, "_MOST_AHEAD", 1 << 13)
+    for prefixes, expected in ((3, 100), (20, 11)):
+        declared = "".join(f"@prefix p{n}: <http://example.org/{n}> .\n" for n in range(prefixes))
+        wrong = list[DataError]()
+        put_nquads(iter([(declared + "<a:a> <a:b> z:b .\n" * 100).encode()]), "ttl", "s", wrong.append, bytes, None)
+        assert len(wrong) == expected
+        assert ["the rest of the document is not read" in str(error) for error in wrong[-2:]] == [False, expected < 100]
 
 
 @pytest.mark.parametrize("form", ["ttl", "trig"])
