@@ -49,6 +49,15 @@ def sync_entries(folder: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(path: Path, mode: int = 0o777) -> None:
+    """Make a folder, and those above it that are missing, if it is not there; each is durable in the one above it."""
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    path.mkdir(mode, exist_ok=True)
+    sync_entries(path.parent)
+
+
 def remove(path: Path) -> None:
     """Remove a file if it is there."""
     path.unlink(missing_ok=True)

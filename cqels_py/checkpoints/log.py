@@ -1,21 +1,25 @@
 """A log of records, in the order in which they were written: a file beside each snapshot, with those that came after it.
 
-    <number>.log      CQELS-LOG <format>\\n, then records: marker, digest, place, length and kind of the content, content
+    <number>.log      CQELS-LOG <format>\\n, a head, then records: marker, digest, place, length and kind of the content, content
 
-`number` is that of the snapshot before it, `place` that of the record in the file. The digest covers all of them, so that a record
-in a wrong place is noticed too. A process or a machine that stops in the middle of a write leaves a torn record at the end, which
-was never answered: it is cut. Damage before an intact record is an error: the records after it depend on it.
+The head names the engine, the file itself (an id that is drawn for it), its number, and the digest of the log before it, so that no
+log of another engine or of an older copy passes for this one. `number` is that of the snapshot before it, `place` that of the
+record in the file. The digest of a record covers all of them, so that a record in a wrong place is noticed too. A process or a
+machine that stops in the middle of a write leaves a torn record at the end, which was never answered: it is cut. Damage before an
+intact record is an error: the records after it depend on it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,20 +32,32 @@ from cqels_py.kernels.values.digest import xxh64
 
 Bytes = npt.NDArray[np.uint8]
 
-FORMAT = 2
-"""Raised whenever the layout of the file or of its records changes. The one before it is read too."""
-_MAGIC = b"CQELS-LOG %d\n" % FORMAT
-_MAGIC_BEFORE = b"CQELS-LOG %d\n" % (FORMAT - 1)
+FORMAT = 3
+"""Raised whenever the layout of the file or of its records changes. The two before it are read too."""
+_MAGIC, _MAGIC_2, _MAGIC_1 = (b"CQELS-LOG %d\n" % (FORMAT - before) for before in range(3))
+_FIELDS, _HEAD_DIGEST = struct.Struct("<16s8sqq"), struct.Struct("<q")
+_NO_ENGINE = 32 * "0"
+_BEGIN = len(_MAGIC) + _FIELDS.size + _HEAD_DIGEST.size
+"""The bytes before the first record."""
 _MARKER = b"\xa5log"
 _HEAD = struct.Struct("<4sqQQB")
 _DIGEST, _DIGEST_AT = struct.Struct("<q"), 4
 _DIGESTED = _DIGEST_AT + _DIGEST.size
 """The bytes of a record from here on are in its digest."""
-_HEAD_BEFORE = struct.Struct("<4sQQB16s")
+_HEAD_1 = struct.Struct("<4sQQB16s")
+_PRIME, _MASK, _SIGN = 0x9E3779B97F4A7C15, (1 << 64) - 1, 1 << 63
 _AT_LEAST, _AT_MOST = 1 << 12, 1 << 24
 """Bytes of memory for a record that are kept for the next one."""
 GATHER = 0.002
 """Seconds between two syncs at least, where a sync may wait for records of other threads."""
+
+
+class Incomplete(StorageError):
+    """The files of a checkpoint are not all there, or not as they were written."""
+
+
+class Unsettled(StorageError):
+    """It is not known whether a file that should be replaced has been."""
 
 
 class Record(NamedTuple):
@@ -49,6 +65,49 @@ class Record(NamedTuple):
 
     kind: int
     content: bytes
+
+
+class Head(NamedTuple):
+    """The beginning of a log: the id of the engine, and of the file, as hexadecimal digits; the digest of the log before."""
+
+    engine: str
+    own: str
+    number: int
+    before: int
+
+    def to_bytes(self) -> bytes:
+        """With a digest of its own."""
+        fields = _MAGIC + _FIELDS.pack(bytes.fromhex(self.engine), bytes.fromhex(self.own), self.number, self.before)
+        return fields + hashlib.blake2b(fields, digest_size=_HEAD_DIGEST.size).digest()
+
+    @property
+    def digest(self) -> int:
+        """Of all that it says, a signed number."""
+        found: int = _HEAD_DIGEST.unpack(self.to_bytes()[-_HEAD_DIGEST.size :])[0]
+        return found
+
+    @staticmethod
+    def of(data: bytes) -> Head | None:
+        """The head with which a file begins; None if it is not whole, or damaged."""
+        if len(data) < _BEGIN:
+            return None
+        engine, own, number, before = _FIELDS.unpack_from(data, len(_MAGIC))
+        head = Head(engine.hex(), own.hex(), number, before)
+        return head if head.to_bytes() == data[:_BEGIN] else None
+
+
+class ReadLog(NamedTuple):
+    """The content of a log. `head`: None in the formats before this one, and if it was not written whole.
+
+    `digest`: of everything up to the last record, a signed number. `length`: the bytes up to there; `torn`: those behind them.
+    """
+
+    number: int
+    head: Head | None
+    records: list[Record]
+    digest: int
+    length: int
+    torn: int
 
 
 class Log:
@@ -64,9 +123,11 @@ class Log:
         self._wait = wait
         self._path = folder
         self._descriptor: int | None = None
-        self._number = self._place = 0
+        self._seed = self._place = 0
         self.size = 0
         """Bytes of the current file."""
+        self.digest = self.before = 0
+        """The digests of the records so far, and of the log before the current one."""
         # Bytes, of all files.
         self._appended = self._synced = 0
         self._synced_at = 0.0
@@ -74,37 +135,54 @@ class Log:
         self._broken: str | None = None
         self._record = np.empty(_AT_LEAST, np.uint8)
 
-    def begin(self, number: int) -> None:
-        """Sync all that was appended, and begin the log of this number. After StorageError the former one goes on."""
+    def begin(self, number: int, engine: str = _NO_ENGINE, named: Callable[[str], None] = lambda _: None) -> None:
+        """Sync all that was appended, and begin the log of this number. After StorageError the former one goes on.
+
+        `engine`: its id, 32 hexadecimal digits. `named`: told the id of the file before anything is appended to it.
+        """
         # Of an unfinished record that was not cut nothing would be left to sync.
         self._check()
         self.sync()
         path = _path(self._folder, number)
-        try:
-            descriptor = durable_files.create(path, _MAGIC)
-            try:
-                durable_files.sync_entries(self._folder)
-            except BaseException:
-                os.close(descriptor)
-                raise
-        except OSError as error:
-            with suppress(OSError):
-                # The end of the former one may be torn only while no other follows.
-                durable_files.remove(path)
-            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        # Nothing is appended to the former one once its digest has been taken.
         with self._syncing, self._lock:
+            self._sync_rest()
+            head = Head(engine, secrets.token_hex(8), number, self.digest)
+            try:
+                descriptor = durable_files.create(path, head.to_bytes())
+                try:
+                    durable_files.sync_entries(self._folder)
+                    named(head.own)
+                except BaseException:
+                    os.close(descriptor)
+                    raise
+            except Unsettled as error:
+                # It has to stay, and nothing may come before it.
+                raise self._fails(error.message) from error
+            except (OSError, StorageError) as error:
+                with suppress(OSError):
+                    # The end of the former one may be torn only while no other follows.
+                    durable_files.remove(path)
+                if isinstance(error, StorageError):
+                    raise
+                raise StorageError(f"cannot write {path}: {error.strerror}") from error
             self.close()
             self._descriptor = descriptor
-            self._path, self._number, self._place, self.size = path, number, 0, len(_MAGIC)
+            self._path, self._place, self.size = path, 0, _BEGIN
+            self.before, self.digest, self._seed = head.before, head.digest, head.digest
 
-    def resume(self, number: int, place: int) -> None:
-        """Go on with a log of which `records` has returned so many records."""
-        self._path, self._number, self._place = _path(self._folder, number), number, place
+    def resume(self, found: ReadLog) -> None:
+        """Go on with a log that has been read; a torn record at its end is cut."""
+        assert found.head is not None
+        self._path, self._place = _path(self._folder, found.number), len(found.records)
+        self.before, self.digest, self._seed = found.head.before, found.digest, found.head.digest
         try:
+            if found.torn:
+                durable_files.cut(self._path, found.length)
             self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         except OSError as error:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
-        self.size = os.fstat(self._descriptor).st_size
+        self.size = found.length
 
     def append(self, kind: int, *content: Block) -> None:
         """Write a record, with its content in consecutive blocks.
@@ -115,13 +193,14 @@ class Log:
             if self._broken is not None:
                 self._check()
             assert self._descriptor is not None
-            record = self._packed(kind, content)
+            record, digest = self._packed(kind, content)
             try:
                 durable_files.append(self._descriptor, record)
             except OSError as error:
                 self._cut_unfinished(error)
                 raise StorageError(f"cannot write {self._path}: {error.strerror}; nothing was taken in") from error
             self._place += 1
+            self.digest = _with(self.digest, digest)
             self._appended += len(record)
             self.size += len(record)
 
@@ -146,13 +225,18 @@ class Log:
             if (pause := self._synced_at + self._wait - time.monotonic()) > 0:
                 time.sleep(pause)
             self._check()
-            reached = self._appended
-            try:
-                assert self._descriptor is not None
-                durable_files.sync(self._descriptor)
-            except OSError as error:
-                raise self._fails(f"cannot sync {self._path}: {error.strerror}") from error
-            self._synced, self._synced_at = reached, time.monotonic()
+            self._sync_rest()
+
+    def _sync_rest(self) -> None:
+        reached = self._appended
+        if self._synced >= reached:
+            return
+        try:
+            assert self._descriptor is not None
+            durable_files.sync(self._descriptor)
+        except OSError as error:
+            raise self._fails(f"cannot sync {self._path}: {error.strerror}") from error
+        self._synced, self._synced_at = reached, time.monotonic()
 
     def close(self) -> None:
         """Append nothing more; without a sync."""
@@ -164,8 +248,8 @@ class Log:
         """An engine that nobody has closed leaves no file open."""
         self.close()
 
-    def _packed(self, kind: int, content: Sequence[Block]) -> memoryview:
-        """A record, in the same memory as the one before it."""
+    def _packed(self, kind: int, content: Sequence[Block]) -> tuple[memoryview, int]:
+        """A record, in the same memory as the one before it, and its digest."""
         length = sum(map(len, content))
         size = _HEAD.size + length
         record = self._record
@@ -180,8 +264,9 @@ class Log:
             end = at + len(block)
             data[at:end] = block
             at = end
-        _DIGEST.pack_into(data, _DIGEST_AT, xxh64(record, _DIGESTED, size, self._number))
-        return data
+        digest = int(xxh64(record, _DIGESTED, size, self._seed))
+        _DIGEST.pack_into(data, _DIGEST_AT, digest)
+        return data, digest
 
     def _check(self) -> None:
         if self._broken is not None:
@@ -203,23 +288,6 @@ def numbers(folder: Path) -> list[int]:
     return sorted(int(path.stem) for path in folder.glob("*.log") if path.stem.isdigit())
 
 
-def records(folder: Path, number: int, *, last: bool) -> list[Record]:
-    """The records of a log. `last`: no other follows, and a torn record at its end is cut. StorageError for a damaged one."""
-    path = _path(folder, number)
-    try:
-        found, length = _read(path, number)
-        if length != path.stat().st_size or not length:
-            if not last:
-                raise StorageError(f"{path} is damaged behind byte {length}, and records of a later log follow")
-            if length:
-                durable_files.cut(path, length)
-            else:
-                os.close(durable_files.create(path, _MAGIC))
-    except OSError as error:
-        raise StorageError(f"cannot read {path}, or cut its end: {error.strerror}") from error
-    return found
-
-
 def remove(folder: Path, number: int) -> None:
     """Remove a log."""
     try:
@@ -234,77 +302,93 @@ def name_of(number: int) -> str:
 
 
 def look(folder: Path, number: int) -> list[Record]:
-    """The intact records of a log that may be in use: nothing is cut. StorageError for a damaged one."""
-    return _read(_path(folder, number), number)[0]
+    """The intact records of a log that may be in use. Incomplete for a damaged one."""
+    return read(folder, number).records
+
+
+def read(folder: Path, number: int) -> ReadLog:
+    """The content of a log that may be in use. Incomplete if a part before intact records is damaged."""
+    path = _path(folder, number)
+    try:
+        data = np.fromfile(path, np.uint8)
+    except FileNotFoundError:
+        raise Incomplete(f"{path} is missing") from None
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    magic = data[: len(_MAGIC)].tobytes()
+    head, begin = None, len(_MAGIC)
+    if magic == _MAGIC:
+        head, begin = Head.of(data[:_BEGIN].tobytes()), _BEGIN
+        if head is None:
+            if len(data) > begin:
+                raise Incomplete(f"{path} is damaged in its first {_BEGIN} bytes")
+            return ReadLog(number, None, [], 0, 0, len(data))
+    elif magic not in (_MAGIC_2, _MAGIC_1):
+        if _MAGIC.startswith(magic):
+            return ReadLog(number, None, [], 0, 0, len(data))
+        raise Incomplete(f"{path} is damaged, or of another format: this version reads {FORMAT - 2} to {FORMAT}")
+    seed = number if head is None else head.digest
+    intact = partial(_record_1 if magic == _MAGIC_1 else _record, data, seed)
+    found, at, digest = list[Record](), begin, seed
+    while (record := intact(at)) is not None and record.place == len(found):
+        found.append(record.record)
+        at, digest = record.end, _with(digest, record.digest)
+    if any(place >= len(found) for place in _places(data, at + 1, intact)):
+        raise Incomplete(f"{path} is damaged at byte {at}, after {len(found)} records, and the others depend on those")
+    return ReadLog(number, head, found, digest, at, len(data) - at)
 
 
 def _path(folder: Path, number: int) -> Path:
     return folder / name_of(number)
 
 
-def is_former(folder: Path, number: int) -> bool:
-    """Is a log of the format before this one, which nothing can be appended to?"""
-    with _path(folder, number).open("rb") as file:
-        return file.read(len(_MAGIC_BEFORE)) == _MAGIC_BEFORE
+def _with(digest: int, another: int) -> int:
+    """A digest of digests so far, and another one: a signed number."""
+    return ((digest * _PRIME + another + _SIGN) & _MASK) - _SIGN
 
 
-Reader = Callable[[Bytes, int, int], "tuple[int, int, Record] | None"]
-"""The place of the intact record at a position of a log with a number, where it ends, and its content; None if there is none."""
+class _Intact(NamedTuple):
+    """A record, its place and digest, and the position behind it."""
+
+    place: int
+    end: int
+    digest: int
+    record: Record
 
 
-def _read(path: Path, number: int) -> tuple[list[Record], int]:
-    """The intact records, and where they end. StorageError if there are intact ones behind a damaged one."""
-    data = np.fromfile(path, np.uint8)
-    begin = data[: len(_MAGIC)].tobytes()
-    if begin not in (_MAGIC, _MAGIC_BEFORE):
-        if _MAGIC.startswith(begin):
-            return [], 0
-        raise StorageError(f"{path} is damaged, or of another format: this version reads {FORMAT} and {FORMAT - 1}")
-    reader = _record if begin == _MAGIC else _record_before
-    found, at = list[Record](), len(_MAGIC)
-    while (record := reader(data, at, number)) is not None and record[0] == len(found):
-        found.append(record[2])
-        at = record[1]
-    if any(place >= len(found) for place in _places(data, at + 1, number, reader)):
-        raise StorageError(
-            f"{path} is damaged at byte {at}, after {len(found)} records, and the others depend on those; a copy of "
-            "the folder from before (cqels checkpoint copy) can be used instead"
-        )
-    return found, at
-
-
-def _places(data: Bytes, start: int, number: int, reader: Reader) -> Iterator[int]:
+def _places(data: Bytes, start: int, intact: Callable[[int], _Intact | None]) -> Iterator[int]:
     """The places of the intact records from here on."""
     rest = data[start:].tobytes()
     at = rest.find(_MARKER)
     while at >= 0:
-        record = reader(data, start + at, number)
+        record = intact(start + at)
         if record is not None:
-            yield record[0]
+            yield record.place
         at = rest.find(_MARKER, at + 1)
 
 
-def _record(data: Bytes, at: int, number: int) -> tuple[int, int, Record] | None:
+def _record(data: Bytes, seed: int, at: int) -> _Intact | None:
+    """The intact record at a position; None if there is none."""
     if at + _HEAD.size > len(data):
         return None
     marker, digest, place, length, kind = _HEAD.unpack_from(data.data, at)
     start = at + _HEAD.size
     if marker != _MARKER or length > len(data) - start:
         return None
-    if xxh64(data, at + _DIGESTED, start + length, number) != digest:
+    if xxh64(data, at + _DIGESTED, start + length, seed) != digest:
         return None
-    return place, start + length, Record(kind, data[start : start + length].tobytes())
+    return _Intact(place, start + length, digest, Record(kind, data[start : start + length].tobytes()))
 
 
-def _record_before(data: Bytes, at: int, number: int) -> tuple[int, int, Record] | None:
-    """Of the format before this one."""
-    if at + _HEAD_BEFORE.size > len(data):
+def _record_1(data: Bytes, number: int, at: int) -> _Intact | None:
+    """Of format 1."""
+    if at + _HEAD_1.size > len(data):
         return None
-    marker, place, length, kind, digest = _HEAD_BEFORE.unpack_from(data.data, at)
-    start = at + _HEAD_BEFORE.size
+    marker, place, length, kind, digest = _HEAD_1.unpack_from(data.data, at)
+    start = at + _HEAD_1.size
     if marker != _MARKER or length > len(data) - start:
         return None
     content = data[start : start + length].tobytes()
     if hashlib.sha256(struct.pack("<QQB", number, place, kind) + content).digest()[: len(digest)] != digest:
         return None
-    return place, start + length, Record(kind, content)
+    return _Intact(place, start + length, _DIGEST.unpack_from(digest)[0], Record(kind, content))

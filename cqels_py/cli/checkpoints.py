@@ -20,8 +20,8 @@ def show(folder: Path) -> None:
     print(f"{found.records:,} records follow the last snapshot")
 
 
-def copy(folder: Path, to: Path) -> None:
-    """Copy the folder's last snapshot and the log behind it."""
+def copy(folder: Path, to: Path, *, intact: bool) -> None:
+    """Copy the folder's last snapshot and the log behind it. `intact`: up to a file that is missing or damaged."""
     from cqels_py.checkpoints import savepoints
 
-    savepoints.copy(folder, to)
+    savepoints.copy(folder, to, intact=intact)

@@ -586,13 +586,14 @@ def checkpoint_show_command(folder: Path) -> None:
 @checkpoint_group.command("copy")
 @click.argument("folder", metavar="DIR", type=_FILE)
 @click.argument("to", metavar="TO", type=_FILE)
-def checkpoint_copy_command(folder: Path, to: Path) -> None:
+@click.option("--intact", is_flag=True, help="If files are missing or damaged, copy what comes before them.")
+def checkpoint_copy_command(folder: Path, to: Path, intact: bool) -> None:
     """Copy the last snapshot of DIR, and the inputs since then, to TO: a savepoint to go on from."""
     from cqels_py.cli import failures
     from cqels_py.cli.checkpoints import copy
 
     with failures.reported():
-        copy(folder, to)
+        copy(folder, to, intact=intact)
 
 
 class _Mebibytes(click.IntRange):

@@ -12,11 +12,13 @@ from random import Random
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cqels_py as cqels
 from cqels_py.checkpoints import durable_files, log
 from cqels_py.checkpoints.durable_files import StorageError
+from cqels_py.checkpoints.state_file import from_bytes, to_bytes
 from tests.support.faults import Crash, Faults, crash
 
 CONTENTS = [b"", b"one", bytes(range(256)) * 20, b"\xa5log" * 9, b"last"]
@@ -37,8 +39,14 @@ def path_of(folder: Path) -> Path:
     return next(folder.glob("*.log"))
 
 
-def contents(folder: Path, number: int = 3, *, last: bool = True) -> list[bytes]:
-    return [record.content for record in log.records(folder, number, last=last)]
+def contents(folder: Path, number: int = 3) -> list[bytes]:
+    return [record.content for record in log.look(folder, number)]
+
+
+def resumed(folder: Path) -> log.Log:
+    writer = log.Log(folder)
+    writer.resume(log.read(folder, 3))
+    return writer
 
 
 def open_in(folder: Path) -> list[str]:
@@ -59,7 +67,7 @@ def test_a_log_that_nobody_has_closed_leaves_no_file_open(tmp_path: Path) -> Non
 
 def test_records_come_back_in_order(folder: Path) -> None:
     assert log.numbers(folder) == [3]
-    found = log.records(folder, 3, last=True)
+    found = log.look(folder, 3)
     assert [record.content for record in found] == CONTENTS
     assert [record.kind for record in found] == [0, 1, 2, 3, 4]
 
@@ -73,8 +81,11 @@ def test_a_log_is_cut_at_any_byte(folder: Path) -> None:
         assert found == CONTENTS[: len(found)]
         read.add(len(found))
         # What was cut off is gone for good, and others follow in its place.
-        writer = log.Log(folder)
-        writer.resume(3, len(found))
+        if log.read(folder, 3).head is None:
+            # Nothing of it was there.
+            assert length < log._BEGIN and found == []
+            continue
+        writer = resumed(folder)
         writer.append(7, b"after")
         writer.sync()
         writer.close()
@@ -104,20 +115,31 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(folder: Path) -> None:
                 contents(folder)
 
 
-def test_records_of_another_place_or_file_do_not_count(folder: Path) -> None:
+def test_records_of_another_place_or_file_do_not_count(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     data = path_of(folder).read_bytes()
-    (folder / "000000000004.log").write_bytes(data)
-    assert contents(folder, 4) == []
     last = data.rindex(b"\xa5log")
     path_of(folder).write_bytes(data + data[last:])
     assert contents(folder) == CONTENTS
+    other = tmp_path_factory.mktemp("other")
+    writer = log.Log(other)
+    writer.begin(3)
+    for content in CONTENTS:
+        writer.append(1, content)
+    writer.close()
+    # The same records behind the head of another file.
+    path_of(folder).write_bytes(data[: log._BEGIN] + path_of(other).read_bytes()[log._BEGIN :])
+    assert contents(folder) == []
 
 
-def test_a_torn_log_that_others_follow_is_damaged(folder: Path) -> None:
-    data = path_of(folder).read_bytes()
-    path_of(folder).write_bytes(data[:-1])
-    with pytest.raises(StorageError, match="a later log follow"):
-        contents(folder, last=False)
+def test_a_log_begins_with_the_digest_of_the_one_before(folder: Path) -> None:
+    before = log.read(folder, 3)
+    writer = resumed(folder)
+    writer.begin(4)
+    (head,) = [log.read(folder, 4).head]
+    assert head is not None and head.before == before.digest
+    path = folder / log.name_of(3)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert log.read(folder, 3).digest != before.digest
 
 
 def test_a_crash_at_any_operation_keeps_what_was_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,8 +173,7 @@ def test_a_full_disk_refuses_a_record_and_takes_later_ones(folder: Path, monkeyp
             os.write(arguments[0], arguments[1][:5])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    writer = log.Log(folder)
-    writer.resume(3, len(CONTENTS))
+    writer = resumed(folder)
     with monkeypatch.context() as patch:
         Faults(patch, full).at = 1
         with pytest.raises(StorageError, match="No space left on device; nothing was taken in"):
@@ -169,8 +190,7 @@ def test_a_log_that_cannot_be_begun_leaves_the_former_one(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    writer = log.Log(folder)
-    writer.resume(3, len(CONTENTS))
+    writer = resumed(folder)
     with monkeypatch.context() as patch:
         patch.setattr(durable_files, name, full)
         for _ in range(3):
@@ -194,8 +214,7 @@ def test_no_log_follows_a_record_that_could_not_be_cut(folder: Path, monkeypatch
     def fail(*_: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    writer = log.Log(folder)
-    writer.resume(3, len(CONTENTS))
+    writer = resumed(folder)
     with monkeypatch.context() as patch:
         patch.setattr(durable_files, "append", torn)
         patch.setattr(durable_files, "cut", fail)
@@ -211,8 +230,7 @@ def test_after_an_error_of_a_sync_nothing_more_is_written(folder: Path, monkeypa
     def fail(descriptor: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    writer = log.Log(folder)
-    writer.resume(3, len(CONTENTS))
+    writer = resumed(folder)
     writer.append(5, b"perhaps")
     with monkeypatch.context() as patch:
         patch.setattr(durable_files, "sync", fail)
@@ -249,19 +267,25 @@ def test_threads_share_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert count[0] < 40
 
 
-def in_the_former_format(path: Path, number: int) -> None:
-    """Write a log as the version before did."""
-    head = struct.Struct("<4sQQB16s")
+def in_a_former_format(path: Path, number: int, version: int) -> None:
+    """Write a log as earlier versions did."""
+    first, second = struct.Struct("<4sQQB16s"), struct.Struct("<4sqQQB")
     records = b""
     for place, (kind, content) in enumerate(log.look(path.parent, number)):
-        digest = hashlib.sha256(struct.pack("<QQB", number, place, kind) + content).digest()[:16]
-        records += head.pack(b"\xa5log", place, len(content), kind, digest) + content
-    path.write_bytes(b"CQELS-LOG 1\n" + records)
+        if version == 1:
+            digest = hashlib.sha256(struct.pack("<QQB", number, place, kind) + content).digest()[:16]
+            records += first.pack(b"\xa5log", place, len(content), kind, digest) + content
+        else:
+            rest = struct.pack("<QQB", place, len(content), kind) + content
+            digested = log.xxh64(np.frombuffer(rest, np.uint8).copy(), 0, len(rest), number)
+            records += second.pack(b"\xa5log", digested, place, len(content), kind) + content
+    path.write_bytes(b"CQELS-LOG %d\n" % version + records)
 
 
-def test_the_format_before_is_read(folder: Path) -> None:
-    in_the_former_format(path_of(folder), 3)
-    assert log.is_former(folder, 3)
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_formats_before_are_read(version: int, folder: Path) -> None:
+    in_a_former_format(path_of(folder), 3, version)
+    assert log.read(folder, 3).head is None
     assert contents(folder) == CONTENTS
     data = path_of(folder).read_bytes()
     path_of(folder).write_bytes(data[:-1])
@@ -271,7 +295,8 @@ def test_the_format_before_is_read(folder: Path) -> None:
         contents(folder)
 
 
-def test_an_engine_goes_on_behind_a_log_of_the_format_before(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_engine_goes_on_with_a_folder_of_an_earlier_version(version: int, tmp_path: Path) -> None:
     text, stream = "SELECT ?o { STREAM <http://ex.org/s> [RANGE 9s] { ?s <http://ex.org/p> ?o } }", "http://ex.org/s"
 
     def process(values: range) -> tuple[int, list[str]]:
@@ -283,7 +308,15 @@ def test_an_engine_goes_on_behind_a_log_of_the_format_before(tmp_path: Path) -> 
         return taken, [str(result.bindings["o"]) for result in query.results()]
 
     assert process(range(3)) == (0, ["0", "1", "2"])
-    in_the_former_format(tmp_path / "000000000000.log", 0)
+    in_a_former_format(tmp_path / "000000000000.log", 0, version)
+    snapshot = tmp_path / "000000000000.snapshot"
+    state = from_bytes(snapshot.read_bytes())
+    del state["origin"]
+    snapshot.write_bytes(to_bytes(state))
+    (tmp_path / "manifest").unlink()
     assert process(range(3, 5)) == (3, ["0", "1", "2", "3", "4"])
-    assert not log.is_former(tmp_path, 1)
+    assert log.read(tmp_path, 1).head is not None
     assert process(range(0)) == (5, ["0", "1", "2", "3", "4"])
+    (tmp_path / "000000000000.log").write_bytes((tmp_path / "000000000000.log").read_bytes()[:-40])
+    with pytest.raises(StorageError, match=r"0\.log is damaged behind byte .* a later log follow"):
+        process(range(0))

@@ -230,7 +230,7 @@ def test_a_checkpoint_of_an_earlier_version_is_refused(cqels: Cqels, files: list
     folder, output = tmp_path / "checkpoint", tmp_path / "out.json"
     folder.mkdir()
     output.write_text("kept")
-    Snapshots(LocalStore(folder)).save({"run": {"elements": 3, "finished": False, "identity": "{}", "output": 4}})
+    Snapshots(LocalStore(folder)).save({"run": {"elements": 3, "finished": False, "identity": "{}", "output": 4}}, 0)
     for arguments in (command(QUERIES["join"], files, output, folder), ["checkpoint", "show", str(folder)]):
         finished = cqels(*arguments)
         assert finished.status == 2

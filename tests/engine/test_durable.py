@@ -600,8 +600,9 @@ def test_elements_are_taken_in_while_a_snapshot_is_written(tmp_path: Path, monke
     write = durable_files.write_synced
 
     def slow(path: Path, data: bytes | memoryview) -> None:
-        begun.set()
-        assert go_on.wait(60)
+        if ".snapshot" in path.name:
+            begun.set()
+            assert go_on.wait(60)
         write(path, data)
 
     engine = cqels.Engine(checkpoint=tmp_path / "slow")

@@ -26,11 +26,15 @@ import numpy as np
 
 from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import take_elements
-from cqels_py.checkpoints import log
+from cqels_py.checkpoints import durable_files, log
 from cqels_py.checkpoints.background import Background
 from cqels_py.checkpoints.durable_files import Block, StorageError
+from cqels_py.checkpoints.history import ORIGIN, Origin, logs_behind, origin_of
+from cqels_py.checkpoints.log import Incomplete, ReadLog
+from cqels_py.checkpoints.manifest import Contents, Manifest
 from cqels_py.checkpoints.objects import LocalStore
 from cqels_py.checkpoints.packed import Packing, element_of_lines, unpack_elements
+from cqels_py.checkpoints.savepoints import explained
 from cqels_py.checkpoints.snapshots import Snapshots, locked
 from cqels_py.dataflow.static_data import StaticData
 from cqels_py.engine.durable.companion import OF_FILE, Companion
@@ -112,6 +116,7 @@ class LoggedInputs(Inputs):
         self._resources.enter_context(locked(folder))
         self._store = LocalStore(folder)
         self._snapshots = Snapshots(self._store)
+        self._manifest = Manifest(folder, Contents(self._state.id))
         self._number = self._snapshot_bytes = 0
         self._saving, self._syncing = Background("cqels snapshot"), Background("cqels log")
         self._saved_at = clock()
@@ -363,9 +368,10 @@ class LoggedInputs(Inputs):
         """Up to the query that is joining."""
         names = [self._engine._registry.all_streams[number] for number in streams]
         self._reported(self._saving.wait)
-        for number in log.numbers(self._folder):
-            for place, record in enumerate(log.look(self._folder, number)):
-                if (number, place) >= self._log_had:
+        contents = self._manifest.contents
+        for found in logs_behind(self._folder, contents, min(contents.logs), None):
+            for place, record in enumerate(found.records):
+                if (found.number, place) >= self._log_had:
                     return
                 content = memoryview(record.content)[HEAD.size :]
                 if record.kind == Kind.UNLOGGED and (of_files := set(json.loads(bytes(content))) & set(names)):
@@ -446,9 +452,17 @@ class LoggedInputs(Inputs):
                 # Others may use the folder when nothing is written any more.
                 self._syncing.wait()
                 self._saving.wait()
+                self._seal()
             finally:
                 self._log.close()
                 self._resources.close()
+
+    def _seal(self) -> None:
+        """Keep how the log is, so that it is noticed if it is cut."""
+        if not self._log.unsynced:
+            # Where that fails, no more is known of the log than if the process had ended.
+            with suppress(StorageError):
+                self._manifest.end(self._log.digest)
 
     def _append(self, kind: Kind, *content: Block) -> None:
         if not self._replaying:
@@ -574,13 +588,17 @@ class LoggedInputs(Inputs):
         self._log_followed()
         state = copied(self._current())
         self._sync()
-        self._log.begin(number)
+        self._begin_log(number)
+        state[ORIGIN] = Origin(self._state.id, number, self._log.before).values()
         self._number, self._saved_at = number, self.clock()
         # All sinks have the results of before.
         self._state.refused.clear()
         self._unlogged.removed = False
         self._unlogged.go_on()
         self._saving.start(partial(self._save, number, state, self._unlogged.steps))
+
+    def _begin_log(self, number: int) -> None:
+        self._log.begin(number, self._state.id, partial(self._manifest.name_log, number))
 
     def _current(self) -> dict[str, NamedValues]:
         return state_of(self._engine, self._state, self._options, self._companion)
@@ -589,8 +607,11 @@ class LoggedInputs(Inputs):
         if self._companion is not None and self._companion.sync is not None:
             self._companion.sync()
         self._snapshot_bytes = self._snapshots.save(state, number)
+        kept = self._snapshots.last()
+        self._manifest.name_snapshots(kept)
         self._unlogged.saved = unlogged
-        oldest = min(self._snapshots.numbers())
+        oldest = kept[0]
+        self._snapshots.remove_before(oldest)
         for each in log.numbers(self._folder):
             if each < oldest:
                 log.remove(self._folder, each)
@@ -599,15 +620,22 @@ class LoggedInputs(Inputs):
 
     def _open(self) -> None:
         self._store.remove_incomplete()
-        state = self._snapshots.load()
+        with explained(self._folder):
+            self._restore()
+
+    def _restore(self) -> None:
+        contents = Contents.read(self._folder)
+        state = self._snapshots.load(contents)
         for message in self._snapshots.damaged:
             self._engine._reports.report(StorageError(f"{self._folder}: {message}; the one before it is"))
         rejects = self._engine._options.rejects
         if state is None:
+            self._check_new()
             if rejects is not None:
                 self._engine._rejects.begin(rejects)
-            self._save(0, self._current())
-            self._log.begin(0)
+            self._manifest.put(Contents(self._state.id))
+            self._save(0, {**self._current(), ORIGIN: Origin(self._state.id, 0, 0).values()})
+            self._begin_log(0)
             return
         check_kind(self._folder, state)
         header = json.loads(str(state[HEADER]["json"]))
@@ -620,29 +648,21 @@ class LoggedInputs(Inputs):
         restoring = Restoring(self._engine, self._state, self._folder)
         restoring.restore(state)
         loaded = cast(int, self._snapshots.loaded)
-        numbers = [number for number in log.numbers(self._folder) if number >= loaded]
-        self._number = max([loaded, *numbers])
-        place = 0
-        for number in numbers:
-            records = log.records(self._folder, number, last=number == self._number)
-            place = len(records)
-            for record in records:
-                restoring.replay(record)
-            if is_followed_by_files(records) and number != numbers[-1]:
+        origin = origin_of(state)
+        self._log.digest = 0 if origin is None else origin.before
+        self._number, last, dropped = loaded, None, list[int]()
+        for found in logs_behind(self._folder, contents, loaded, state):
+            if last is not None and is_followed_by_files(last.records):
                 # The snapshot that has the elements of files is not there.
-                self._drop_logs([later for later in numbers if later > number])
-                self._number = number
-                break
+                dropped.append(found.number)
+                self._check_dropped(found)
+                continue
+            for record in found.records:
+                restoring.replay(record)
+            self._number, last = found.number, found
         # Not before the logs have been found to be enough: another attempt has to find it, too.
-        self._snapshots.remove_damaged()
         given_up = restoring.end()
-        if numbers and log.is_former(self._folder, self._number):
-            self._number += 1
-            self._log.begin(self._number)
-        elif numbers:
-            self._log.resume(self._number, place)
-        else:
-            self._log.begin(self._number)
+        self._go_on(contents, last, dropped)
         if given_up:
             self._log.append(Kind.GIVEN_UP, HEAD.pack(*self._state.scopes, self._state.now))
         for key in restoring.failed_again:
@@ -653,18 +673,51 @@ class LoggedInputs(Inputs):
             query.keep_recent()
             query.restored = self._recent = True
 
-    def _drop_logs(self, numbers: Sequence[int]) -> None:
-        """Remove logs behind a snapshot that cannot be read, or was not completed: then nothing of them has been answered.
-
-        StorageError if there is something in them that does not come again with the files.
-        """
-        for number in reversed(numbers):
-            if self._snapshots.damaged and not comes_again(log.look(self._folder, number)):
-                raise StorageError(
-                    f"{self._folder}: {'; '.join(self._snapshots.damaged)}. Inputs since then follow elements that are in no log, "
-                    "as they were read from files; a copy of the folder from before (cqels checkpoint copy) can be used instead"
-                )
+    def _go_on(self, contents: Contents | None, last: ReadLog | None, dropped: Sequence[int]) -> None:
+        """Go on with the log that was read last, or with another one behind it."""
+        logs = {} if contents is None else {n: own for n, own in contents.logs.items() if n <= self._number}
+        if contents is None and last is not None:
+            logs = {number: "" for number in log.numbers(self._folder) if number <= self._number}
+        kept = [number for number in self._snapshots.numbers() if number <= cast(int, self._snapshots.loaded)]
+        self._manifest.put(Contents(self._state.id, kept, logs, dropped=max(dropped, default=-1)))
+        self._snapshots.remove_damaged()
+        for number in dropped:
             log.remove(self._folder, number)
+        if last is None:
+            self._begin_log(self._number)
+            return
+        if last.torn:
+            self._engine._reports.report(
+                StorageError(
+                    f"{self._folder / log.name_of(last.number)}: the last {last.torn:,} bytes were a record that was not "
+                    "completed, as of a process that was killed; they are cut"
+                )
+            )
+        copied = contents is not None and contents.copied and not is_followed_by_files(last.records)
+        if last.head is not None and not copied:
+            self._log.resume(last)
+            return
+        if last.torn:
+            durable_files.cut(self._folder / log.name_of(last.number), last.length)
+        self._log.digest = last.digest
+        self._number += 1
+        self._begin_log(self._number)
+
+    def _check_new(self) -> None:
+        """Incomplete if the folder has logs."""
+        if numbers := log.numbers(self._folder):
+            raise Incomplete(f"{self._folder} has {log.name_of(numbers[0])}, and no snapshot")
+
+    def _check_dropped(self, found: ReadLog) -> None:
+        """A log behind a snapshot that cannot be read, or was not completed: then nothing of it has been answered.
+
+        StorageError if there is something in it that does not come again with the files.
+        """
+        if self._snapshots.damaged and not comes_again(found.records):
+            raise StorageError(
+                f"{self._folder}: {'; '.join(self._snapshots.damaged)}. Inputs since then follow elements that are in no log, "
+                "as they were read from files; a copy of the folder from before (cqels checkpoint copy) can be used instead"
+            )
 
     def _check_options(self, found: Mapping[str, object], may_differ: Set[str]) -> None:
         mine = json.loads(self._options)

@@ -11,11 +11,10 @@ from typing import cast
 from cqels_py.checkpoints import log
 from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.checkpoints.packed import count_of
-from cqels_py.checkpoints.savepoints import numbers_of
+from cqels_py.checkpoints.savepoints import explained, numbers_of, parts_of
 from cqels_py.checkpoints.state_file import from_bytes
 from cqels_py.engine.durable.records import HEAD, Kind, elements_behind, head_of
 from cqels_py.engine.durable.saved_state import ENGINE, HEADER, check_kind
-from cqels_py.state.named_values import NamedValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +33,21 @@ class Summary:
 
 def summary(folder: Path) -> Summary:
     """The content of a checkpoint that may be in use. UsageError for another folder; StorageError if it is damaged."""
-    state: Mapping[str, NamedValues] | None = None
     snapshots: dict[str, int] = {}
-    number = 0
     for number in numbers_of(folder):
         path = folder / f"{number:012}.snapshot"
         data = path.read_bytes()
         try:
-            state, loaded = from_bytes(data), number
+            from_bytes(data)
             snapshots[path.name] = len(data)
         except StorageError:
             snapshots[path.name] = -len(data)
-    if state is None:
-        raise StorageError(f"no snapshot of {folder} is intact")
+    with explained(folder):
+        parts = parts_of(folder)
+    state = parts.state
     logs = {log.name_of(each): (folder / log.name_of(each)).stat().st_size for each in log.numbers(folder)}
     check_kind(folder, state)
-    records = [record for each in log.numbers(folder) if each >= loaded for record in log.look(folder, each)]
+    records = [record for each in parts.logs for record in each.records]
     header = json.loads(str(state[HEADER]["json"]))
     queries = {each["key"]: count for each, count in zip(header["queries"], header["counts"], strict=True)}
     joining = ""
