@@ -8,6 +8,7 @@ results/NAME/        a query's results, see `result_store`
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ from typing import Any
 from cqels_py.checkpoints import durable_files
 from cqels_py.checkpoints.durable_files import StorageError
 
-FORMAT = 1
+FORMAT = 2
+"""Raised when the layout of definitions changes. The one before, without digests, is read too."""
 _OWN = 0o600
 """Definitions may have passwords: their owner alone reads them."""
 _TEMPORARY = ".tmp"
@@ -33,7 +35,7 @@ class Folder:
         self._kinds = {kind: path / kind for kind in ("streams", "queries")}
         try:
             for each in (self.engine, self.results, *self._kinds.values()):
-                each.mkdir(0o700, parents=True, exist_ok=True)
+                durable_files.make_folder(each, 0o700)
         except OSError as error:
             raise StorageError(f"{path} cannot be the folder of the service: {error.strerror}") from None
 
@@ -42,7 +44,7 @@ class Folder:
         path = self._path(kind, name)
         temporary = path.with_name(path.name + _TEMPORARY)
         try:
-            durable_files.write_synced(temporary, json.dumps({"format": FORMAT, **plain}).encode(), _OWN)
+            durable_files.write_synced(temporary, _with_digest(kind, name, plain), _OWN)
             durable_files.rename(temporary, path)
             durable_files.sync_entries(path.parent)
         except OSError as error:
@@ -63,11 +65,15 @@ class Folder:
             try:
                 plain = json.loads(path.read_bytes())
                 found = plain.pop("format")
+                digest = plain.pop("digest") if found == FORMAT else None
             except (ValueError, KeyError, AttributeError, OSError) as error:
                 raise StorageError(f"{path} cannot be read: {error}") from None
-            if found != FORMAT:
-                raise StorageError(f"{path} has the format {found}; this version reads {FORMAT}")
-            yield path.name.removesuffix(".json"), plain
+            if found not in (FORMAT - 1, FORMAT):
+                raise StorageError(f"{path} has the format {found}; this version reads {FORMAT - 1} and {FORMAT}")
+            name = path.name.removesuffix(".json")
+            if found == FORMAT and digest != _digest(kind, name, plain):
+                raise StorageError(f"{path} is damaged, or another definition's: put the file back, or remove it")
+            yield name, plain
 
     def remove_results(self, name: str) -> None:
         """Remove the results of a query."""
@@ -75,3 +81,13 @@ class Folder:
 
     def _path(self, kind: str, name: str) -> Path:
         return self._kinds[kind] / f"{name}.json"
+
+
+def _with_digest(kind: str, name: str, plain: dict[str, Any]) -> bytes:
+    return json.dumps({"format": FORMAT, "digest": _digest(kind, name, plain), **plain}).encode()
+
+
+def _digest(kind: str, name: str, plain: dict[str, Any]) -> str:
+    """Of a definition, whatever the order of its members, and of what it defines."""
+    text = json.dumps([kind, name, plain], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

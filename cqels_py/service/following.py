@@ -108,7 +108,7 @@ class Hub:
                         else:
                             lines = await asyncio.to_thread(store.read, number, AT_ONCE)
                     except NotKept as error:
-                        yield Cut(number - 1, f"too slow: results before number {error.first} are no longer kept")
+                        yield Cut(number - 1, error.reason)
                         return
                 if lines:
                     yield number, lines

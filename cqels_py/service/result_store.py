@@ -1,8 +1,12 @@
 """The last results of a query, on disk, by number.
 
-    <number of the first>.ndjson    lines of JSON, each a result, in order of their numbers, without gaps
+    <number of the first>-<id>.results    lines of JSON, each a result, in order of their numbers, without gaps; behind those that
+                                          were written together, a line  #<lines so far> <digest of the file so far>
+    <number of the first>.ndjson          as of earlier versions: the lines alone
 
-A line gets its number when it is read; those of files of earlier versions have it.
+A line gets its number when it is read; those of files of earlier versions may have it. The digests begin with the id, which is drawn
+for the file, so that results that are damaged, missing, or of another file are noticed: they are not kept, nor are those behind them
+up to the next file.
 Files of full length are never changed; the oldest are removed when enough results are kept without them. The last lines are in
 memory too, for those who follow, and some of them there alone: they are written together, at the latest before a snapshot of the
 engine, which makes again the results that follow it. So a line that a process did not finish is cut.
@@ -14,13 +18,17 @@ only while they have the lines in common: afterwards each begins another file.
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
+import re
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cqels_py.checkpoints import durable_files
 from cqels_py.checkpoints.durable_files import StorageError
@@ -38,12 +46,17 @@ _WRITES = 4
 """The writes, at least, of a file that a limit of bytes or age ends."""
 
 
-class NotKept(LookupError):
-    """The results from this number on are not all kept. `first`: the number of the first one that is."""
+_FILE = re.compile(r"(\d{16})(?:-([0-9a-f]{16})\.results|\.ndjson)")
+_LOG = logging.getLogger("cqels_py.service")
 
-    def __init__(self, first: int) -> None:
+
+class NotKept(LookupError):
+    """The results from this number on are not all kept, or damaged. `first`: the number of the first one that is, or will be."""
+
+    def __init__(self, first: int, reason: str) -> None:
         super().__init__(first)
         self.first = first
+        self.reason = reason
 
 
 class Lines(Protocol):
@@ -71,8 +84,11 @@ class ResultStore:
         self._keep = keep
         self._lock = threading.Lock()
         self._listeners: tuple[Callable[[], None], ...] = ()
-        # The number of the first result in each file.
+        # The number of the first result in each file, and the ids of files that have one.
         self._files: list[int] = []
+        self._ids: dict[int, str] = {}
+        # Of the last file, if it is written by this store.
+        self._digest = b""
         # When the last file was begun, or looked at first, if there is a limit of age.
         self._begun: dict[int, float] = {}
         self._tail: list[bytes] = []
@@ -192,10 +208,11 @@ class ResultStore:
 
     def _link(self, path: str, first: int) -> None:
         try:
-            self._folder.mkdir(exist_ok=True)
+            durable_files.make_folder(self._folder)
             if self._leader is None:
                 # Otherwise that one has done so.
                 self._sync_last()
+            self._begin_at(first, _id_of(path))
             durable_files.link(path, self._name(first))
         except OSError as error:
             raise StorageError(f"cannot write to {self._folder}: {error.strerror}") from error
@@ -258,11 +275,10 @@ class ResultStore:
         """The next result has this number, which is greater than `next`: those between were lost with their files."""
         with self._lock:
             self._part()
-            for first in self._files:
-                durable_files.remove(self._path(first))
-            self._files, self._tail, self._tail_bytes, self._unwritten_bytes = [], [], 0, 0
+            self._tail, self._tail_bytes, self._unwritten_bytes = [], 0, 0
             self._last = self._written = number - 1
-            self._is_linked = False
+            # They go into another file.
+            self._is_linked = bool(self._files)
 
     def add(self, lines: Sequence[bytes]) -> None:
         """Add the next results, without numbers and newlines; they can be read after `flush`."""
@@ -358,12 +374,20 @@ class ResultStore:
                 return _numbered(self._tail[start : start + most], number)
             first = self._file_with(number)
             path = self._path(first)
+            # Files that others write, too, may have more lines than belong here.
+            end = next((each for each in self._files if each > first), number - start)
             try:
-                lines = path.read_bytes().split(b"\n")
+                lines = _intact(path.read_bytes(), self._ids.get(first, "")).lines
+            except FileNotFoundError:
+                lines = []
             except OSError as error:
                 raise StorageError(f"cannot read {path}: {error.strerror}") from error
-        lines.pop()
-        return _numbered(lines[number - first : number - first + most], number)
+        found = lines[number - first : min(number - first + most, end - first)]
+        if not found:
+            reason = f"the results from number {number} to {end - 1} are lost, as a file is damaged or missing: ask from={end}"
+            _LOG.error("%s: %s", path, reason)
+            raise NotKept(end, reason)
+        return _numbered(found, number)
 
     def listen(self, listener: Callable[[], None]) -> None:
         """From now on call back, in any thread, when results have been written."""
@@ -378,7 +402,7 @@ class ResultStore:
 
     def _file_with(self, number: int) -> int:
         if number < self.first:
-            raise NotKept(self.first)
+            raise NotKept(self.first, f"too slow: results before number {self.first} are no longer kept")
         return next(first for first in reversed(self._files) if first <= number)
 
     def _path(self, first: int) -> Path:
@@ -386,7 +410,8 @@ class ResultStore:
 
     def _name(self, first: int) -> str:
         # A text, as a path takes as long to make as a file to open.
-        return f"{self._folder}{os.sep}{first:016}.ndjson"
+        id_ = self._ids.get(first)
+        return f"{self._folder}{os.sep}{first:016}{f'-{id_}.results' if id_ else '.ndjson'}"
 
     @property
     def _writes_itself(self) -> bool:
@@ -460,8 +485,9 @@ class ResultStore:
     def _begin_file(self) -> None:
         first = self._written + 1
         try:
-            self._folder.mkdir(exist_ok=True)
+            durable_files.make_folder(self._folder)
             self._sync_last()
+            self._begin_at(first, secrets.token_hex(8))
             self._path(first).touch()
             self._began_at(first)
             self._is_linked = False
@@ -478,6 +504,12 @@ class ResultStore:
             finally:
                 os.close(descriptor)
 
+    def _begin_at(self, first: int, id_: str) -> None:
+        """There will be a file of this id, perhaps in the place of an empty one."""
+        if self._files[-1:] == [first]:
+            durable_files.remove(self._path(first))
+        self._ids[first], self._digest = id_, id_.encode()
+
     def _began_at(self, first: int) -> None:
         """There is another file; it may have taken the place of an empty one."""
         if not self._files or self._files[-1] != first:
@@ -488,11 +520,15 @@ class ResultStore:
         while len(self._files) > 1 and self._are_enough():
             # There are enough without it.
             durable_files.remove(self._path(self._files[0]))
-            self._begun.pop(self._files.pop(0), None)
+            first = self._files.pop(0)
+            self._begun.pop(first, None)
+            self._ids.pop(first, None)
 
     def _write(self, lines: Sequence[bytes]) -> None:
         path = self._name(self._files[-1])
         data = b"\n".join(lines) + b"\n"
+        digest = _digest(self._digest, data)
+        data += _end_of_block(self._written - self._files[-1] + 1 + len(lines), digest)
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             try:
@@ -506,7 +542,7 @@ class ResultStore:
                 os.close(descriptor)
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
-        self._unsynced = True
+        self._digest, self._unsynced = digest, True
 
     def _remember(self, lines: Sequence[bytes]) -> None:
         """These lines are the last ones, and in no file."""
@@ -525,25 +561,78 @@ class ResultStore:
     def _open(self) -> None:
         if not self._folder.is_dir():
             return
-        self._files = sorted(int(path.stem) for path in self._folder.glob("*.ndjson") if path.stem.isdigit())
+        for found in map(_FILE.fullmatch, os.listdir(self._folder)):
+            if found is not None:
+                self._files.append(int(found[1]))
+                if found[2]:
+                    self._ids[int(found[1])] = found[2]
+        self._files.sort()
         if not self._files:
             return
-        path = self._path(self._files[-1])
+        first = self._files[-1]
+        path, id_ = self._path(first), self._ids.get(first, "")
         data = path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
+        found_lines, whole, self._digest = _intact(data, id_)
+        # Of results that were not all written, no end of a block is there.
+        is_damaged = _END in data[whole:]
+        if is_damaged:
+            _LOG.error(
+                "%s is damaged at byte %d: results from number %d on are lost, or made again",
+                path,
+                whole,
+                first + len(found_lines),
+            )
+        elif whole < len(data):
             durable_files.cut(path, whole)
-        self._is_linked = path.stat().st_nlink > 1
-        if self._is_linked and not whole:
-            durable_files.remove(path)
-            path.touch()
-            self._is_linked = False
-        lines = data[:whole].split(b"\n")
-        lines.pop()
-        self._last = self._written = self._files[-1] + len(lines) - 1
-        self._remember(lines)
+        self._is_linked = not id_ or is_damaged or path.stat().st_nlink > 1
+        self._last = self._written = first + len(found_lines) - 1
+        self._remember(found_lines)
         self._unwritten_bytes = 0
         self._unsynced = self._began = True
+
+
+class _Intact(NamedTuple):
+    """The intact lines of a file, the bytes that they take, and the digest of these."""
+
+    lines: list[bytes]
+    size: int
+    digest: bytes
+
+
+_END = b"\n#"
+"""Before the line behind a block; no line of JSON begins so."""
+
+
+def _intact(data: bytes, id_: str) -> _Intact:
+    """The lines of a file of this id up to the first block that is damaged or not complete; "": of a file without digests."""
+    if not id_:
+        lines = data.split(b"\n")
+        return _Intact(lines[:-1], len(data) - len(lines[-1]), b"")
+    found, at, digest = list[bytes](), 0, id_.encode()
+    while (end := data.find(_END, at) + 1) > 0:
+        lines = data[at : end - 1].split(b"\n")
+        next_digest = _digest(digest, data[at:end])
+        mark = _end_of_block(len(found) + len(lines), next_digest)
+        if not data.startswith(mark, end):
+            break
+        found += lines
+        at, digest = end + len(mark), next_digest
+    return _Intact(found, at, digest)
+
+
+def _digest(before: bytes, data: bytes) -> bytes:
+    return hashlib.blake2b(before + data, digest_size=16).hexdigest().encode()
+
+
+def _end_of_block(count: int, digest: bytes) -> bytes:
+    return b"#%d %b\n" % (count, digest)
+
+
+def _id_of(path: str) -> str:
+    """The id in the name of a file; "" for one of an earlier version."""
+    found = _FILE.fullmatch(os.path.basename(path))
+    assert found is not None
+    return found[2] or ""
 
 
 def _opened(path: str, until: ExitStack) -> int:

@@ -8,7 +8,9 @@ import shutil
 import stat
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +21,7 @@ from cqels_py.checkpoints.durable_files import StorageError
 from cqels_py.engine.durable.logged import LoggedInputs
 from cqels_py.service import result_store
 from cqels_py.service.definitions import Keep, QueryDefinition, StreamDefinition
-from cqels_py.service.result_store import ResultStore
+from cqels_py.service.result_store import NotKept, ResultStore
 from cqels_py.service.service import Pushed, Service
 from tests.service.support import EX, HOT, READINGS, reading
 
@@ -221,7 +223,81 @@ def test_files_of_an_earlier_version_have_numbers_already(tmp_path: Path) -> Non
     store.add([_line(3)])
     store.flush()
     store.sync()
-    assert list(ResultStore(tmp_path / "r", ALL).read(1, 9)) == [_read(1), _read(2), _read(3)]
+    assert _all_of(ResultStore(tmp_path / "r", ALL)) == [_read(1), _read(2), _read(3)]
+
+
+def _flip(path: Path, random: Random) -> None:
+    data = bytearray(path.read_bytes())
+    data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    path.write_bytes(data)
+
+
+def _cut(path: Path, random: Random) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: random.randrange(len(data))])
+
+
+def _remove(path: Path, random: Random) -> None:
+    path.unlink()
+
+
+def _exchange(path: Path, random: Random) -> None:
+    other = random.choice(sorted(each for each in path.parent.iterdir() if each != path))
+    data = path.read_bytes()
+    path.write_bytes(other.read_bytes())
+    other.write_bytes(data)
+
+
+def _replace(path: Path, random: Random) -> None:
+    """By a file of another query."""
+    other = path.parent.with_name("other")
+    shutil.copy(random.choice(sorted(other.iterdir())), path)
+
+
+@pytest.mark.parametrize("damage", [_flip, _cut, _remove, _exchange, _replace])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_results_of_damaged_files_are_right_or_not_kept(
+    damage: Callable[[Path, Random], None], is_open: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result_store, "_WRITTEN_TOGETHER", 120)
+    monkeypatch.setattr(result_store, "_TAIL_BYTES", 100)
+    monkeypatch.setattr(result_store, "IN_A_FILE", 9)
+    random, lost = Random(damage.__name__), 0
+    for attempt in range(24):
+        folder = tmp_path / str(attempt)
+        other = ResultStore(folder / "other", ALL)
+        other.append(1, [b'{"y":%d}' % number for number in range(40)])
+        other.sync()
+        store = ResultStore(folder / "r", ALL)
+        for number in range(1, 41):
+            store.append(number, [_line(number)])
+        store.sync()
+        damage(random.choice(sorted((folder / "r").iterdir())), random)
+        if not is_open:
+            store = ResultStore(folder / "r", ALL)
+        last = store.last
+        assert last <= 40 and (last == 40 or not is_open)
+        if last < 40:
+            # The engine makes those again that its snapshot does not have.
+            begin = random.randint(last + 1, 41)
+            if begin > last + 1:
+                store.begin_at(begin)
+            for number in range(begin, 42):
+                assert store.append(number, [_line(number)])
+            store.sync()
+        number, read = 1, 0
+        while number <= store.last:
+            try:
+                lines = store.read(number, 7)
+            except NotKept as error:
+                assert error.first > number
+                number = error.first
+                continue
+            assert lines == [_read(each) for each in range(number, number + len(lines))]
+            number += len(lines)
+            read += len(lines)
+        lost += read < store.last
+    assert lost
 
 
 def test_results_that_were_read_come_again_with_their_numbers_after_a_kill(tmp_path: Path) -> None:

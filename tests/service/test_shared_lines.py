@@ -60,7 +60,7 @@ class _Served:
 
     @property
     def files_in_common(self) -> int:
-        return sum(path.stat().st_nlink > 1 for path in self._path.rglob("*.ndjson"))
+        return sum(path.stat().st_nlink > 1 for path in self._path.rglob("*.results"))
 
     def delete(self, name: str) -> None:
         self.service.delete_query(name)
@@ -194,7 +194,7 @@ def test_a_file_in_common_is_synced_once_for_a_snapshot(tmp_path: Path) -> None:
     served.push(2)
     with patch.object(durable_files, "sync", sync):
         served.service.engine.checkpoint()
-    assert sum(path.endswith(".ndjson") for path in synced) == 2
+    assert sum(path.endswith(".results") for path in synced) == 2
     assert served.files_in_common == 4
     served.check_all()
     served.close()
