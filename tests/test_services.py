@@ -10,9 +10,11 @@ from rdflib import BNode, Literal, URIRef
 import cqels_py
 from cqels_py.algebra.nodes import Output
 from cqels_py.errors import DataError, UnsupportedQuery, UsageError
+from cqels_py.sources import sparql_protocol
 from tests.oracle.naive import Element, Static
 from tests.support import harness, traces
 from tests.support.endpoint import Endpoint, endpoint
+from tests.support.silent_server import silent_server
 
 EX = traces.EX
 STREAM = URIRef(traces.STREAMS + "s")
@@ -197,6 +199,26 @@ def test_a_silent_endpoint(remote: Endpoint) -> None:
     remote.silent = True
     with pytest.raises(DataError, match=r"did not answer within 0\.05 seconds; increase the timeout"):
         cqels_py.Engine(service_timeout=0.05).register(_text(f"<{remote.url}> {{ ?s :name ?name }}"))
+
+
+@pytest.mark.parametrize(
+    ("begin", "dribbles"),
+    [(b"HTTP/1.1 200 OK\r\n\r\n", b" "), (b"HTTP/1.1 200 OK\r\nX: ", b"x"), (b"HTTP/1.1 500 No\r\n\r\n", b" ")],
+    ids=["body", "head", "error"],
+)
+def test_an_answer_that_does_not_end(begin: bytes, dribbles: bytes) -> None:
+    """The endpoint is never silent: without a limit of the whole time this would not return."""
+    with silent_server(begin, dribbles) as server:
+        text = _text(f"<http://127.0.0.1:{server.port}/sparql> {{ ?s :name ?name }}")
+        with pytest.raises(DataError, match=r"took more than 0\.5 seconds in all; ask for less|it answered 500 No"):
+            cqels_py.Engine(service_timeout=0.05).register(text)
+
+
+def test_an_answer_that_is_too_long(remote: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparql_protocol, "MOST_BYTES", 1 << 20)
+    remote.body = b" " * ((1 << 20) + 1)
+    with pytest.raises(DataError, match="its answer has more than 1 MiB; ask for less, as with LIMIT"):
+        cqels_py.Engine().register(_text(f"<{remote.url}> {{ ?s :name ?name }}"))
 
 
 def test_an_endpoint_that_is_not_there() -> None:

@@ -173,7 +173,7 @@ class LiveSource:
             self._uncommitted += [message.token for message in messages]
         return self._decode(MessageColumns.of(messages))
 
-    def position(self) -> int:
+    def position(self) -> object:
         return self._taken
 
     def commit(self, position: object) -> None:

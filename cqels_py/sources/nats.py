@@ -1,4 +1,5 @@
-"""Subjects of a NATS JetStream stream as a stream. Its position is the number that JetStream gives each message.
+"""Subjects of a NATS JetStream stream as a stream. Its position is the number that JetStream gives each message, and when the
+stream was made: one that was made anew counts from 1 again.
 
 The messages are read by a consumer that the server keeps for this connection alone: whenever it is lost, or has left messages out,
 another one begins behind the last message that came, so that none is lost and none comes twice.
@@ -70,8 +71,20 @@ class NatsConnector:
         return NatsSource(self, opening)
 
 
+Position = tuple[int, int]
+"""The number of a message, and when the stream was made, in microseconds; 0: unknown, as in positions of earlier versions."""
+
+
+def _position(given: Any) -> Position:
+    """One as it was logged, or kept at the server."""
+    if isinstance(given, bytes):
+        given = given.split()
+    number, made = (*given, 0)[:2] if isinstance(given, list | tuple) else (given, 0)
+    return int(number), int(made)
+
+
 class NatsSource(LiveSource):
-    """The messages as elements, with the number of the last one as the position."""
+    """The messages as elements."""
 
     resumes = True
 
@@ -89,20 +102,21 @@ class NatsSource(LiveSource):
     def poll(self) -> ElementBatch | None:
         batch = super().poll()
         if self._uncommitted:
-            self._at = int(str(self._uncommitted[-1]))
+            self._at = _position(self._uncommitted[-1])
             self._uncommitted.clear()
         return batch
 
-    def position(self) -> int:
+    def position(self) -> Position:
         return self._at
 
     def commit(self, position: object) -> None:
         """Let the server keep the position, if it is to."""
-        self._reader.keep(int(str(position)))
+        self._reader.keep(_position(position))
 
 
 class NatsReader:
-    """Fills a queue. `_next`: the number from which on messages are read; `_kept`: the number that the server was given last.
+    """Fills a queue. `_next`: the number from which on messages are read, of the stream made at `_made`; `_pending`: as many
+    messages were behind the last one. `_kept`: the position that the server was given last.
 
     `behind`: as of `LiveSource`.
     """
@@ -114,30 +128,30 @@ class NatsReader:
         self._shown = connector.servers.shown
         self._closed = False
         self.behind = True
-        self._next = 0
-        self._kept = -1
+        self._next = self._made = self._pending = 0
+        self._kept: Position | None = None
         self._bucket: Any = None
         self._stream = ""
         self._reading: Any = None
         self._connection = NatsConnection(connector.servers)
         self._jetstream = self._connection.client.jetstream(timeout=CONNECTED_WITHIN)
 
-    def begin(self, position: object) -> int:
-        """Find where to begin, and read from there; the number of the last message before. RunError if that is not possible."""
+    def begin(self, position: object) -> Position:
+        """Find where to begin, and read from there; the position of the last message before. RunError if that is not possible."""
         try:
             self._next = self._connection.run(self._first(position))
         except (self._nats.errors.Error, self._nats.js.errors.Error) as error:
             raise RunError(f"{self._shown}: {said(error)}") from None
-        before = self._next - 1
+        before = self._next - 1, self._made
         self._reading = self._connection.start(self._read())
         return before
 
-    def keep(self, position: int) -> None:
+    def keep(self, position: Position) -> None:
         """Keep the position at the server; if it is away, the next commit will."""
         if self._bucket is None or position == self._kept:
             return
         try:
-            self._connection.run(self._bucket.put(self._connector.key, str(position).encode()))
+            self._connection.run(self._bucket.put(self._connector.key, b"%d %d" % position))
             self._kept = position
         except (self._nats.errors.Error, self._nats.js.errors.Error) as error:
             _LOG.warning("%s: the position could not be kept: %s", self._shown, said(error))
@@ -160,7 +174,7 @@ class NatsReader:
             self._stream = connector.stream or await self._jetstream.find_stream_name_by_subject(
                 connector.servers.subject
             )
-            state = (await self._jetstream.stream_info(self._stream)).state
+            info = await self._jetstream.stream_info(self._stream)
         except self._nats.js.errors.NotFoundError:
             raise RunError(
                 f"{self._shown}: JetStream has no stream for {connector.servers.subject!r}: make one, or name it with stream="
@@ -168,23 +182,38 @@ class NatsReader:
         if connector.key is not None:
             self._bucket = await self._jetstream.create_key_value(bucket=_BUCKET)
             with suppress(self._nats.js.errors.KeyNotFoundError):
-                kept = int((await self._bucket.get(connector.key)).value)
+                kept = (await self._bucket.get(connector.key)).value
                 position = kept if position is None else position
         if position is not None:
-            return self._behind(int(str(position)), state)
+            number, self._made = _position(position)
+            return self._behind(number, info)
+        state, self._made = info.state, _made(info)
         if connector.start == _EARLIEST:
             return max(1, int(state.first_seq))
         if connector.start == _LATEST:
             return int(state.last_seq) + 1
         return await self._since(time_of_text(connector.start), int(state.last_seq) + 1)
 
-    def _behind(self, position: int, state: Any) -> int:
-        if not state.first_seq - 1 <= position <= state.last_seq:
-            raise RunError(
-                f"{self._shown}: the stream {self._stream} has the messages {state.first_seq} to {state.last_seq}, and the run "
-                f"is to go on behind number {position}: they are no longer kept, or the stream was made anew"
-            )
-        return position + 1
+    def _behind(self, number: int, info: Any) -> int:
+        """The number of the first message behind this one, of the stream as it is now. A warning tells how many may be lost."""
+        state, made = info.state, _made(info)
+        known, first = self._made or made, max(1, int(state.first_seq))
+        self._made = made
+        if known != made or number > state.last_seq:
+            least = f", at least {self._pending}," if self._pending else ""
+            _LOG.warning(
+                "%s: the stream %s was made anew, and is read from its beginning: messages%s of the former one "
+                "behind number %d are lost",
+                self._shown, self._stream, least, number,
+            )  # fmt: skip
+            return first
+        if number + 1 < first:
+            _LOG.warning(
+                "%s: the stream %s has the messages from number %d on: up to %d messages behind number %d are lost",
+                self._shown, self._stream, first, first - 1 - number, number,
+            )  # fmt: skip
+            return first
+        return number + 1
 
     async def _since(self, time: int, none: int) -> int:
         """The number of the first message of a time or later; `none` if there is none."""
@@ -213,6 +242,7 @@ class NatsReader:
         while not self._closed:
             self.behind = True
             try:
+                self._next = self._behind(self._next - 1, await self._jetstream.stream_info(self._stream))
                 by_number = self._nats.js.api.DeliverPolicy.BY_START_SEQUENCE
                 consumer = await self._consumer(deliver_policy=by_number, opt_start_seq=self._next)
                 await self._read_from(consumer)
@@ -250,13 +280,20 @@ class NatsReader:
                 if metadata.sequence.consumer != expected:
                     break
                 expected += 1
+                number = int(metadata.sequence.stream)
                 kind = message.headers.get("Content-Type") if message.headers else None
                 arrived = int(metadata.timestamp.timestamp() * 1_000_000)
-                found.append(Message(message.data, message.subject, kind, arrived, metadata.sequence.stream))
+                found.append(Message(message.data, message.subject, kind, arrived, (number, self._made)))
             if found:
-                self._next = found[-1].token + 1  # type: ignore[operator]
+                self._next = number + 1
                 if not await asyncio.to_thread(self._queue.put_all, found):
                     return
-            self.behind = messages[-1].metadata.num_pending > 0
+            self._pending = int(messages[-1].metadata.num_pending)
+            self.behind = self._pending > 0
             if len(found) < len(messages):
                 return
+
+
+def _made(info: Any) -> int:
+    """When a stream was made, in microseconds."""
+    return int(info.created.timestamp() * 1_000_000)

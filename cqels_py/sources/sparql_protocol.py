@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
@@ -35,6 +37,11 @@ _LONGEST_URL = 2_000
 """The longest query sent in a URL, whose length servers and proxies limit; a longer one is posted."""
 
 
+MOST_TIMEOUTS, MOST_BYTES = 10, 256 << 20
+"""Limits of an answer: its total time, in timeouts, and its length."""
+_AT_ONCE = 1 << 16
+
+
 @dataclass(frozen=True, slots=True)
 class _Problem(Exception):
     message: str
@@ -43,13 +50,13 @@ class _Problem(Exception):
 def select(endpoint: str, query: str, *, timeout: float, reach: Reach | None = None) -> Sequence[Solution]:
     """The solutions of a SELECT query, as SPARQL 1.1 JSON results have them.
 
-    `timeout`: seconds that the endpoint may be silent. `reach`: which addresses may be connected to. DataError names the endpoint
-    and the fault of its answer.
+    `timeout`: seconds that the endpoint may be silent; its answer may take `MOST_TIMEOUTS` times as long, and have `MOST_BYTES`.
+    `reach`: which addresses may be connected to. DataError names the endpoint and the fault of its answer.
     """
     if urlsplit(endpoint).scheme not in ("http", "https"):
         raise DataError(f"SERVICE <{endpoint}>: an endpoint is reached by http or https")
     try:
-        answer = _answer(endpoint, query, timeout, reach)
+        answer = _in_time(lambda: _answer(endpoint, query, timeout, reach), MOST_TIMEOUTS * timeout)
     except _Problem as problem:
         raise DataError(f"SERVICE <{endpoint}>: {problem.message}") from None
     return answered(endpoint, answer)
@@ -109,8 +116,7 @@ def _answer(endpoint: str, query: str, timeout: float, reach: Reach | None) -> b
         request = Request(endpoint, asked.encode(), {"Accept": _ACCEPT})
     try:
         with _opener(reach).open(request, timeout=timeout) as response:
-            answer: bytes = response.read()
-            return answer
+            return _read(response, MOST_TIMEOUTS * timeout)
     except HTTPError as error:
         said = " ".join(error.read(500).decode("utf-8", "replace").split())
         raise _Problem(f"it answered {error.code} {error.reason}{f': {said}' if said else ''}") from None
@@ -121,6 +127,45 @@ def _answer(endpoint: str, query: str, timeout: float, reach: Reach | None) -> b
         if isinstance(reason, TimeoutError):
             reason = f"it did not answer within {timeout:g} seconds; increase the timeout"
         raise _Problem(f"it cannot be reached: {reason}") from None
+
+
+def _read(response: HTTPResponse, seconds: float) -> bytes:
+    """The answer. One that is too long, or takes too long, is not read to its end."""
+    until = time.monotonic() + seconds
+    parts, length = [], 0
+    while part := response.read1(_AT_ONCE):
+        parts.append(part)
+        length += len(part)
+        if length > MOST_BYTES:
+            raise _Problem(f"its answer has more than {MOST_BYTES >> 20} MiB; ask for less, as with LIMIT")
+        if time.monotonic() > until:
+            raise _too_slow(seconds)
+    return b"".join(parts)
+
+
+def _in_time(call: Callable[[], bytes], seconds: float) -> bytes:
+    """The value of a call, which another thread makes: one that sends a byte now and then is never silent."""
+    found: list[bytes] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(call())
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="cqels service", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failure:
+        raise failure[0]
+    if not found:
+        raise _too_slow(seconds)
+    return found[0]
+
+
+def _too_slow(seconds: float) -> _Problem:
+    return _Problem(f"its answer took more than {seconds:g} seconds in all; ask for less, or increase the timeout")
 
 
 def _solutions(answer: bytes) -> Sequence[Solution]:

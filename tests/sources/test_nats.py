@@ -106,13 +106,65 @@ def test_where_it_begins(server: NatsServer, subject: str) -> None:
 def test_it_goes_on_at_a_position(server: NatsServer, subject: str) -> None:
     server.publish(subject, *[nquads(n) for n in range(1, 6)])
     reader = Reader(f"{server.url}/{subject}", position=2)
-    assert reader.source.position() == 2
+    assert reader.source.position()[0] == 2
     assert reader.read(3) == [3, 4, 5]
-    assert reader.source.position() == 5
+    assert reader.source.position()[0] == 5
     wait_until(lambda: not reader.source.behind, "the end of the stream")
     reader.source.close()
-    with pytest.raises(RunError, match="has the messages 1 to 5, and the run is to go on behind number 9: they are no"):
-        Reader(f"{server.url}/{subject}", position=9)
+
+
+def _made_anew(server: NatsServer, subject: str, *bodies: str) -> None:
+    server.do(lambda jetstream: jetstream.delete_stream(subject.upper()))
+    server.make(subject.upper(), subject, f"{subject}.>")
+    server.publish(subject, *bodies)
+
+
+@pytest.mark.parametrize("later", [2, 4], ids=["fewer messages than before", "more"])
+def test_a_stream_that_is_made_anew_while_it_is_read(
+    later: int, server: NatsServer, subject: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All of its messages come, wherever the former one was, and the loss is told."""
+    server.publish(subject, nquads(1), nquads(2), nquads(3))
+    reader = Reader(f"{server.url}/{subject}")
+    assert reader.read(3) == [1, 2, 3]
+    new = [*range(4, 4 + later)]
+    _made_anew(server, subject, *map(nquads, new))
+    assert reader.read(3 + later, seconds=60) == [1, 2, 3, *new]
+    assert reader.source.position()[0] == later
+    reader.source.close()
+    assert any("was made anew, and is read from its beginning" in each.getMessage() for each in caplog.records)
+
+
+@pytest.mark.parametrize("later", [2, 4], ids=["fewer messages than before", "more"])
+def test_a_stream_that_is_made_anew_before_a_run_goes_on(
+    later: int, server: NatsServer, subject: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.publish(subject, nquads(1), nquads(2), nquads(3))
+    url = f"{server.url}/{subject}?position={subject}"
+    reader = Reader(url)
+    assert reader.read(3) == [1, 2, 3]
+    position = reader.source.position()
+    reader.source.commit(position)
+    reader.source.close()
+    new = [*range(4, 4 + later)]
+    _made_anew(server, subject, *map(nquads, new))
+    for where in ({}, {"position": list(position)}):
+        caplog.clear()
+        reader = Reader(url, **where)
+        assert reader.read(later) == new
+        reader.source.close()
+        assert "behind number 3 are lost" in caplog.text
+
+
+def test_messages_that_are_no_longer_kept_are_counted(
+    server: NatsServer, subject: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.publish(subject, *[nquads(n) for n in range(1, 6)])
+    server.do(lambda jetstream: jetstream.purge_stream(subject.upper(), seq=4))
+    reader = Reader(f"{server.url}/{subject}", position=1)
+    assert reader.read(2) == [4, 5]
+    reader.source.close()
+    assert "up to 2 messages behind number 1 are lost" in caplog.text
 
 
 def test_a_server_that_is_killed_and_comes_back(
@@ -164,7 +216,7 @@ def test_in_an_engine(server: NatsServer, subject: str) -> None:
     assert [str(result.bindings["v"]) for result in query.results()] == ["1", "2", "3", "4", "5"]
     engine.close()
     reader = Reader(url)
-    assert reader.source.position() == 5
+    assert reader.source.position()[0] == 5
     reader.source.close()
 
 

@@ -1,4 +1,4 @@
-"""A server that accepts connections, and never says anything."""
+"""A server that accepts connections, and never says anything, or never comes to an end."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from contextlib import contextmanager, suppress
 
 
 class SilentServer:
-    """`asked` is set once somebody has connected."""
+    """`begin`, then `dribbles` again and again, are sent at once. `asked` is set once somebody has connected."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin: bytes = b"", dribbles: bytes = b"") -> None:
+        self._begin, self._dribbles = begin, dribbles
+        self._closed = threading.Event()
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listening.getsockname()[1])
         self.asked = threading.Event()
@@ -25,9 +27,18 @@ class SilentServer:
                 connection, _ = self._listening.accept()
                 self._connections.append(connection)
                 self.asked.set()
+                if self._dribbles:
+                    threading.Thread(target=self._dribble, args=(connection,), daemon=True).start()
+
+    def _dribble(self, connection: socket.socket) -> None:
+        with suppress(OSError):
+            connection.sendall(self._begin)
+            while not self._closed.wait(0.01):
+                connection.sendall(self._dribbles)
 
     def close(self) -> None:
         """All connections break off."""
+        self._closed.set()
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -37,9 +48,9 @@ class SilentServer:
 
 
 @contextmanager
-def silent_server() -> Iterator[SilentServer]:
+def silent_server(begin: bytes = b"", dribbles: bytes = b"") -> Iterator[SilentServer]:
     """Until the end of the block."""
-    server = SilentServer()
+    server = SilentServer(begin, dribbles)
     try:
         yield server
     finally:
