@@ -1,4 +1,4 @@
-"""IRIs of every kind, written in every format of graphs and read again: as many come back as were written, and the same ones."""
+"""IRIs and language tags of every kind, written in every format of graphs and read again: all come back, and the same ones."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ _QUERIES = st.none() | st.lists(_PIECES | st.sampled_from(["/", "?", "\ue000", "
 _FRAGMENTS = st.none() | st.lists(_PIECES | st.sampled_from(["/", "?"])).map("".join)
 _SCHEMES = st.sampled_from(["http", "https", "coap", "urn", "tag", "a+b-c.1"])
 
+_TAGS = ("en", "zh-hant-tw", "sl-rozaj-biske-1994", "en-a-bb-b-c1-x-y", "x-a", "en-gb-oed", "i-klingon", "zh-min-nan")
+
 
 def _joined(scheme: str, host: str | None, path: str, query: str | None, fragment: str | None) -> str:
     begin = f"{scheme}:" if host is None else f"{scheme}://{host}"
@@ -48,6 +50,7 @@ def check_iris(drawn: list[str], folder: Path) -> None:
     assert all(map(is_iri, drawn)), drawn
     terms = [f"<{each}>" for each in drawn]
     triples = [(term, terms[0], f'"x"^^{terms[-1]}') for term in terms]
+    triples += [(terms[0], terms[0], f'"x"@{tag}') for tag in _TAGS]
     for format, ending in FORMATS.items():
         path = folder / f"iris.{ending}"
         with path.open("wb" if format == "jelly" else "w") as file, Engine() as engine:
