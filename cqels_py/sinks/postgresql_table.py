@@ -98,11 +98,15 @@ class Table:
             # A table of an earlier version.
             self._run("ALTER TABLE {progress} ADD COLUMN run text")
         had = self._columns_of(self._of)
+        if not had and not first:
+            raise self._lost()
         if not had:
             self._create()
         self._columns = self._fitting(had or self._columns_of(self._of))
         found = self._run("SELECT number, run FROM {progress} WHERE sink = %s", self._to.table).fetchone()
         number, run = found or (None, None)
+        if not first and (number is None or run != self._opening.run):
+            raise self._lost()
         held = self._opening.held(number, run, f"{self._to.shown}: the table") if first else number
         if held is None:
             if self._to.changelog:
@@ -122,7 +126,15 @@ class Table:
 
     def note(self, number: int) -> None:
         """The table has the results up to this number."""
-        self._run("UPDATE {progress} SET number = %s, at = now() WHERE sink = %s", number, self._to.table)
+        noted = self._run("UPDATE {progress} SET number = %s, at = now() WHERE sink = %s", number, self._to.table)
+        if not noted.rowcount:
+            raise self._lost()
+
+    def _lost(self) -> UsageError:
+        return UsageError(
+            f"{self._to.shown}: {PROGRESS} does not have the number of this run's last result any more, so nobody knows which the "
+            "table lacks: somebody removed it, or another run wrote meanwhile. Register the query again, with an empty table"
+        )
 
     def _columns_of(self, table: Any) -> list[str]:
         """The columns of a table; none if it is not there."""

@@ -186,6 +186,12 @@ class MqttClient:
             return
         if self._subscribed.is_set():
             _LOG.warning("%s: connected again", self._shown)
+            if not flags.session_present and self._connector.qos and self._connector.session:
+                _LOG.warning(
+                    "%s: the broker has no session of this client any more: messages that came meanwhile, and those that it had "
+                    "not sent, are lost",
+                    self._shown,
+                )
             self._subscribed.clear()
         if flags.session_present:
             self._kept_until = time.monotonic() + _KEPT_WITHIN

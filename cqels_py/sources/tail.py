@@ -86,6 +86,8 @@ class GrowingFile:
         self._file = path.open("rb", buffering=0)
         self.inode = os.fstat(self._file.fileno()).st_ino
         self.at = at
+        # Its first bytes, as far as they have been returned.
+        self._known = b""
         self._replaced_at: float | None = None
 
     @property
@@ -109,8 +111,12 @@ class GrowingFile:
         return rest
 
     def is_cut(self) -> bool:
-        """Has it become shorter than the part that has been read?"""
-        return self.size < self.at
+        """Has it become shorter than the part that has been read, or been written anew since?"""
+        if self.size < self.at or self.begin(len(self._known)) != self._known:
+            return True
+        if len(self._known) < min(_BEGIN, self.at):
+            self._known = self.begin(min(_BEGIN, self.at))
+        return False
 
     def is_replaced(self, path: Path) -> bool:
         """Is another file at the path now, for long enough that the writer knows? A file that is only gone is not replaced."""

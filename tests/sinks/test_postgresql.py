@@ -170,6 +170,26 @@ def test_a_server_that_goes_away_and_comes_back(
     sink.close()
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["connected", "connected again"])
+@pytest.mark.parametrize("gone", ["DELETE FROM _cqels_progress", "DROP TABLE _cqels_progress", "DROP TABLE alerts"])
+def test_a_table_or_its_number_that_is_gone_is_no_new_beginning(
+    gone: str, lost: bool, postgresql: PostgresServer, url: str
+) -> None:
+    """A table that lacks the results of before is not written on without a word."""
+    dictionary = Dictionary()
+    sink = sink_of(f"{url}#alerts").open(opening(dictionary))
+    sink.write(batch(dictionary, [("<http://e/a>", number(1))]))
+    sink.flush()
+    postgresql.execute(gone)
+    if lost:
+        postgresql.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cqels'")
+    sink.write(batch(dictionary, [("<http://e/b>", number(2))]))
+    with closing(sink), pytest.raises((RunError, UsageError), match=r"does not exist|result any more, so nobody knows"):
+        sink.flush()
+    if gone != "DROP TABLE alerts":
+        assert postgresql.execute("SELECT v FROM alerts") == [("1",)]
+
+
 def test_a_server_that_stays_away(postgresql: PostgresServer, url: str) -> None:
     dictionary = Dictionary()
     sink = sink_of(f"{url}#alerts?retry=500ms").open(opening(dictionary))

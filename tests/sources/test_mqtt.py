@@ -222,6 +222,21 @@ def test_a_broker_that_is_killed_and_comes_back(broker: MqttBroker, topic: str) 
     assert len(batch) == 0
 
 
+def test_a_broker_that_has_lost_the_session_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    broker = MqttBroker(tmp_path)
+    source, dictionary = opened(f"{broker.url}/lost?client=forgotten")
+    broker.publish("lost", nquads(1))
+    read(source, 1, dictionary)
+    broker.stop()
+    (tmp_path / "mosquitto.db").unlink(missing_ok=True)
+    broker.start()
+    wait_until(lambda: "the broker has no session of this client any more" in caplog.text, "the loss is told", 60)
+    broker.publish("lost", nquads(2))
+    read(source, 1, dictionary, 60)
+    source.close()
+    broker.stop()
+
+
 READER = """
 import sys
 from cqels_py.dictionary import Dictionary

@@ -197,6 +197,19 @@ def test_a_cut_is_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
     source.close()
 
 
+def test_a_file_that_is_written_anew_and_is_longer_is_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its size alone does not tell; with copytruncate it may be so at the next look."""
+    file = tmp_path / "readings.nq"
+    file.write_text(text("nq", 1, 2))
+    source = opened(f"tail:{file}")
+    assert settled(source) == [1, 2]
+    file.write_text(text("nq", 3, 4, 5))
+    with caplog.at_level(logging.WARNING):
+        assert seconds(source, 3) == [3, 4, 5]
+    assert "has been cut" in caplog.text
+    source.close()
+
+
 def test_a_file_that_is_gone_for_a_while(tmp_path: Path) -> None:
     file = tmp_path / "readings.nq"
     file.write_text(text("nq", 1))
