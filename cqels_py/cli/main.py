@@ -652,6 +652,9 @@ _BYTES, _SIZE = _Mebibytes(min=1), click.IntRange(min=1)
     type=_SIZE,
     help="The time of a one-shot query. [default: 30]",
 )
+@click.option(
+    "--without", metavar="NAME", multiple=True, help="Start without the state of this query, which is stopped."
+)
 @click.option("--demo", is_flag=True, help="With the flights of 2013 as live streams, and three queries.")
 def serve_command(
     *,
@@ -665,6 +668,7 @@ def serve_command(
     allow_path: Sequence[Path],
     allow_url: Sequence[str],
     allow_private: bool,
+    without: Sequence[str],
     demo: bool,
     **limits: int | None,
 ) -> None:
@@ -689,6 +693,7 @@ def serve_command(
                 limits,
                 demo,
                 allow_private,
+                without,
             )
         )
 

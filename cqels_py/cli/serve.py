@@ -34,6 +34,7 @@ class Asked:
     limits: dict[str, int | None]
     demo: bool = False
     allow_private: bool = False
+    without: Sequence[str] = ()
 
 
 def run(asked: Asked) -> None:
@@ -58,6 +59,7 @@ def run(asked: Asked) -> None:
         limits=Limits(**{name: value for name, value in asked.limits.items() if value is not None}),
         allowed=Allowed(tuple(asked.allow_paths), tuple(asked.allow_urls), asked.allow_private),
         dashboard=find_spec("nicegui") is not None,
+        without=tuple(asked.without),
     )
     serve(serving, _demo if asked.demo else _nothing, lambda address: say(f"serving {data} at {address}"))
     say("stopped: everything is kept")

@@ -121,11 +121,11 @@ class Registry:
     def may_stop(self, query: Query) -> bool:
         """Do only queries that are asked to stop read the stream that it constructs? Others would miss a part of a step, and after a
         restart not."""
-        return all(
-            running.is_stopping
-            for other, running in list(self.queries.items())
-            if other is not query and self._chaining.fed_by(query, other.streams)
-        )
+        return all(self.queries[each].is_stopping for each in self.readers_of(query))
+
+    def readers_of(self, query: Query) -> list[Query]:
+        """The other queries that read the stream that a query constructs."""
+        return [each for each in list(self.queries) if each is not query and self._chaining.fed_by(query, each.streams)]
 
     def numbers(self, plan: Plan) -> list[int]:
         """The numbers of the streams that a plan reads."""

@@ -20,6 +20,7 @@ from cqels_py.checkpoints.durable_files import StorageError
 
 FORMAT = 2
 """Raised when the layout of definitions changes. The one before, without digests, is read too."""
+STREAMS, QUERIES = "streams", "queries"
 _OWN = 0o600
 """Definitions may have passwords: their owner alone reads them."""
 _TEMPORARY = ".tmp"
@@ -32,7 +33,7 @@ class Folder:
         self.path = path
         self.engine = path / "engine"
         self.results = path / "results"
-        self._kinds = {kind: path / kind for kind in ("streams", "queries")}
+        self._kinds = {kind: path / kind for kind in (STREAMS, QUERIES)}
         try:
             for each in (self.engine, self.results, *self._kinds.values()):
                 durable_files.make_folder(each, 0o700)

@@ -15,24 +15,27 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cqels_py.checkpoints.kernel_calls import calls_to_log
 from cqels_py.connections.keepalive import keep_alive
 from cqels_py.dataflow.kernel_calls import calls_of
 from cqels_py.engine.compile import compile_query
-from cqels_py.errors import UsageError
+from cqels_py.errors import CqelsError, UsageError
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.kernels.compiler.prepare import load
 from cqels_py.service.allowed import Allowed
 from cqels_py.service.app import Requests, application
 from cqels_py.service.failures import Starting
+from cqels_py.service.folder import Folder
 from cqels_py.service.guard import LOOPBACK, Guard, is_loopback
 from cqels_py.service.limits import Limits
 from cqels_py.service.names import VISIBLE
 from cqels_py.service.patience import PatientProtocol
 from cqels_py.service.responses import json_response, problem_response
 from cqels_py.service.service import Service
+from cqels_py.service.start import NOT_YET, Start
 
 _ENDING_SECONDS = 30
 """For which requests that have begun may go on once the server is to end."""
@@ -45,7 +48,7 @@ _SWITCH = 0.0005
 @dataclass(frozen=True, slots=True)
 class Serving:
     """`hosts`: further names in the header Host that are answered. `token`: needed beyond loopback. `port` 0: one that is free.
-    `dashboard`: answer browsers with it; once in a process.
+    `dashboard`: answer browsers with it; once in a process. `without`: names of queries that do not come back.
     """
 
     data: Path
@@ -58,6 +61,7 @@ class Serving:
     limits: Limits = field(default_factory=Limits)
     allowed: Allowed = field(default_factory=Allowed)
     dashboard: bool = False
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
@@ -74,10 +78,11 @@ class Serving:
 
 
 class Gate:
-    """Answers for the application until it is there."""
+    """Answers for the application until it is there. `start`: what the folder has, once it is known."""
 
     def __init__(self) -> None:
         self.app: ASGIApp | None = None
+        self.start: Start | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.app is not None:
@@ -88,8 +93,21 @@ class Gate:
         elif scope["path"] == "/livez":
             await json_response({"status": "alive"})(scope, receive, send)
         else:
-            error = Starting("the server is starting: it reads its folder")
-            await problem_response(error)(scope, receive, send)
+            await (await asyncio.to_thread(self._answer, scope["method"], scope["path"]))(scope, receive, send)
+
+    def _answer(self, method: str, path: str) -> Response:
+        """Queries are told and removed; all else comes later."""
+        start, (_, kind, *names) = self.start, path.split("/")
+        try:
+            if start is not None and kind == "queries" and len(names) < 2:
+                if method == "GET":
+                    return json_response(start.figures_of(names[0]) if names else start.figures())
+                if method == "DELETE" and names:
+                    start.remove(names[0])
+                    return Response(status_code=204)
+            return problem_response(Starting(NOT_YET))
+        except CqelsError as error:
+            return problem_response(error)
 
 
 class Server(uvicorn.Server):
@@ -168,7 +186,8 @@ class Server(uvicorn.Server):
 
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            service = Service(self._serving.data, limits=self._serving.limits, allowed=self._serving.allowed)
+            self._gate.start = start = Start(Folder(self._serving.data), self._serving.without)
+            service = Service(start, limits=self._serving.limits, allowed=self._serving.allowed)
             self._prepare(service)
             self.requests = Requests(service, self._serving.token)
             app: ASGIApp = application(self.requests)

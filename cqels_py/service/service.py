@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ from cqels_py.mappings.mapping import Mapping as RowMapping
 from cqels_py.service.allowed import Allowed
 from cqels_py.service.definitions import Keep, KeptQuery, QueryDefinition, StreamDefinition, inline_static
 from cqels_py.service.failures import Conflict, NotFound, TooLarge, TooMany
-from cqels_py.service.folder import Folder
+from cqels_py.service.folder import QUERIES, STREAMS, Folder
 from cqels_py.service.freed_memory import FreedMemory
 from cqels_py.service.limits import Limits
 from cqels_py.service.names import checked_name
@@ -44,6 +44,7 @@ from cqels_py.service.result_lines import ResultLines
 from cqels_py.service.result_sink import ResultSink
 from cqels_py.service.result_store import ResultStore
 from cqels_py.service.sources import CLOSED_WITHIN, SourceThread
+from cqels_py.service.start import Start, key_of
 from cqels_py.sinks.urls import sink_of
 from cqels_py.sources.sparql_protocol import Solution
 from cqels_py.state.named_values import NamedValues
@@ -51,7 +52,6 @@ from cqels_py.suggestions import unknown
 
 T = TypeVar("T")
 _LOG = logging.getLogger("cqels_py")
-STREAMS, QUERIES = "streams", "queries"
 _MAPPED = ("json", "ndjson", "csv", "tsv", "arrow")
 """Formats that a stream's map reads."""
 _AT_ONCE = 0.5
@@ -149,12 +149,13 @@ class OneAtATime:
 
 
 class Service:
-    """Streams and queries in a folder. UsageError and StorageError for a folder that cannot be used."""
+    """Streams and queries in a folder, or in that of a `start`. UsageError and StorageError for a folder that cannot be used."""
 
-    def __init__(self, path: Path, *, limits: Limits | None = None, allowed: Allowed | None = None) -> None:
+    def __init__(self, path: Path | Start, *, limits: Limits | None = None, allowed: Allowed | None = None) -> None:
         self.limits = limits or Limits()
         self._allowed = allowed or Allowed()
-        self._folder = Folder(path)
+        start = path if isinstance(path, Start) else Start(Folder(path))
+        self._folder = start.folder
         self._lock = threading.RLock()
         self.streams: dict[str, ServedStream] = {}
         self.queries: dict[str, ServedQuery] = {}
@@ -173,7 +174,9 @@ class Service:
         # Sources of streams that have been removed, which may not be closed yet.
         self._stopped: dict[str, SourceThread] = {}
         self.engine = Engine(
-            checkpoint=Companion(self._folder.engine, {}, self._commit_sinks, sync=self._sync_results),
+            checkpoint=Companion(
+                self._folder.engine, {}, self._commit_sinks, sync=self._sync_results, left_out=start.left_out
+            ),
             durable=BATCH,
             clock=WALL,
             on_unread=IGNORE,
@@ -185,7 +188,8 @@ class Service:
         self._freed = FreedMemory()
         self._sinks = QuerySinks(self.engine.dictionary, self.limits.backlog, self._allowed)
         try:
-            self._restore()
+            start.end()
+            self._restore(start.without)
         except BaseException:
             self.engine.close()
             raise
@@ -684,7 +688,7 @@ class Service:
             changelog=definition.changelog,
             entailment=definition.entailment,
             clock=definition.clock,
-            name=_key(running.name, generation),
+            name=key_of(running.name, generation),
             backfill=backfill,
         )
 
@@ -709,7 +713,7 @@ class Service:
 
     # --- after a restart ----------------------------------------------------------------------------------------------
 
-    def _restore(self) -> None:
+    def _restore(self, without: Collection[str]) -> None:
         """Streams and queries as the folder has them; changes that a process had begun before it ended are completed, or undone."""
         feeds: dict[str, Feed | None] = {}
         with self.engine.exclusively():
@@ -720,7 +724,7 @@ class Service:
                 feeds[name] = self._feed_of(stream)
             in_engine = {query.name: query for query in self.engine.queries}
             for name, plain in self._folder.all(QUERIES):
-                self._restore_query(name, KeptQuery.from_plain(plain), in_engine)
+                self._restore_query(name, KeptQuery.from_plain(plain), in_engine, left_out=name in without)
             for rest in in_engine.values():
                 self.engine.unregister(rest)
         self.engine.flush()
@@ -728,17 +732,20 @@ class Service:
             if feed is not None:
                 self.streams[name].source = SourceThread(name, feed)
 
-    def _restore_query(self, name: str, kept: KeptQuery, in_engine: dict[str | None, Query]) -> None:
+    def _restore_query(self, name: str, kept: KeptQuery, in_engine: dict[str | None, Query], *, left_out: bool) -> None:
         running = ServedQuery(name, kept, self._store(name, kept.definition))
         self.queries[name] = running
+        if left_out:
+            self._leave_out(running)
+            return
         if kept.next is not None:
-            if _key(name, kept.generation) not in in_engine and _key(name, kept.generation + 1) in in_engine:
+            if key_of(name, kept.generation) not in in_engine and key_of(name, kept.generation + 1) in in_engine:
                 self._committed(kept, running.store.last)
             kept.next = None
             self._folder.write(QUERIES, name, kept.plain())
         try:
             static = self._static_of(kept.definition)
-            running.query = in_engine.pop(_key(name, kept.generation), None)
+            running.query = in_engine.pop(key_of(name, kept.generation), None)
             if running.query is None:
                 running.query = self._registered(running, kept.definition, kept.generation, static)
             query = running.query
@@ -746,6 +753,16 @@ class Service:
         except CqelsError as error:
             _LOG.error("the query %s does not run: %s", name, error)
             running.failure = error
+
+    def _leave_out(self, running: ServedQuery) -> None:
+        """A query without its state: it begins anew at the next start, or when it is put again. Numbers of results go on."""
+        kept = running.kept
+        kept.base, kept.generation, kept.next = running.store.last, kept.generation + 2, None
+        self._write_definition(running)
+        running.failure = RunError(
+            f"the query {running.name} was left out (--without): its state is gone, and it begins anew when it is put again, or at "
+            "the next start"
+        )
 
     def _commit_sinks(self) -> NamedValues:
         """Between two steps, before the state is copied for a snapshot."""
@@ -771,10 +788,6 @@ class Service:
             if running.query is not None and running.failure is None and running.query not in self.engine.queries:
                 running.failure = error
                 running.store.wake()
-
-
-def _key(name: str, generation: int) -> str:
-    return f"{name}@{generation}"
 
 
 def asks_nobody(endpoint: str, query: str, *, timeout: float) -> Sequence[Solution]:

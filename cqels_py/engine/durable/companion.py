@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from cqels_py.engine.durable.left_out import LeftOut
 from cqels_py.state.named_values import NamedValues
 
 OF_FILE = "size or modification time of "
@@ -18,7 +19,8 @@ class Companion:
 
     `identity`: whatever else has to be the same after a restart, by the names under which a difference is told. `state`: gives
     plain values for each snapshot. `restored`: those of the snapshot that the engine goes on from; None: the folder is new.
-    `sync`: called before a snapshot is saved, in the thread that saves it: makes durable whatever the engine will not make again.
+    `left_out`: queries that do not come back. `sync`: called before a snapshot is saved, in the thread that saves it: makes durable
+    whatever the engine will not make again.
     """
 
     folder: Path
@@ -26,3 +28,4 @@ class Companion:
     state: Callable[[], NamedValues]
     restored: NamedValues | None = None
     sync: Callable[[], None] | None = None
+    left_out: LeftOut = field(default_factory=LeftOut)

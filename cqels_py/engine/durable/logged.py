@@ -42,6 +42,7 @@ from cqels_py.engine.durable.durable_state import DurableState, Failed
 from cqels_py.engine.durable.files_read import FilesRead
 from cqels_py.engine.durable.inputs import Fed, Inputs
 from cqels_py.engine.durable.joining import Joining
+from cqels_py.engine.durable.left_out import LeftOut
 from cqels_py.engine.durable.records import BEFORE_RUN, HEAD, STEPS, Kind, elements_behind, with_plain, with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.restoring import Restoring
@@ -645,7 +646,8 @@ class LoggedInputs(Inputs):
             self._engine._rejects.begin(rejects, header.get("rejects", 0))
         if self._companion is not None:
             self._companion.restored = state[COMPANION]
-        restoring = Restoring(self._engine, self._state, self._folder)
+        left_out = LeftOut() if self._companion is None else self._companion.left_out
+        restoring = Restoring(self._engine, self._state, self._folder, left_out)
         restoring.restore(state)
         loaded = cast(int, self._snapshots.loaded)
         origin = origin_of(state)
@@ -668,6 +670,8 @@ class LoggedInputs(Inputs):
         for key in restoring.failed_again:
             # The earlier process ended before it could say so.
             self._log.append(Kind.FAILED, self._head(), json.dumps([key, *self._state.failed[key]]).encode())
+        for key in restoring.removed:
+            self._log.append(Kind.UNREGISTER, self._head(), key.encode())
         self._state.unclaimed = {self._state.registrations[query].key: query for query in self._engine.queries}
         for query in self._engine.queries:
             query.keep_recent()

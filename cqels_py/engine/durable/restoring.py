@@ -19,6 +19,7 @@ from cqels_py.engine.documents import Once
 from cqels_py.engine.durable.durable_state import DurableState, Failed
 from cqels_py.engine.durable.files_read import FilesRead
 from cqels_py.engine.durable.inputs import Fed
+from cqels_py.engine.durable.left_out import LeftOut, check_unread
 from cqels_py.engine.durable.records import HEAD, Kind, elements_behind, head_of, read_with_terms
 from cqels_py.engine.durable.registration import Registration
 from cqels_py.engine.durable.saved_state import (
@@ -32,6 +33,7 @@ from cqels_py.engine.durable.saved_state import (
 )
 from cqels_py.engine.registering import prepare_kernels, register_with
 from cqels_py.engine.static_updates import replace_static
+from cqels_py.errors import UsageError
 from cqels_py.event_time.frontiers import Frontiers
 from cqels_py.runners.chaining import ConstructedStream
 from cqels_py.state.named_values import NamedValues, restore
@@ -63,11 +65,16 @@ class _Joins:
 class Restoring:
     """Brings a new engine to where an earlier process was, step by step as that one went."""
 
-    def __init__(self, engine: Engine, durable: DurableState, folder: Path) -> None:
+    def __init__(self, engine: Engine, durable: DurableState, folder: Path, left_out: LeftOut) -> None:
         self._engine = engine
         self._durable = durable
         self._folder = folder
         self._joins: _Joins | None = None
+        self._left_out = left_out
+        left_out.begin(engine)
+        self._streams_left_out: set[str] = set()
+        self.removed: dict[str, None] = {}
+        """The keys of queries that are left out, where the log does not say yet that they have been removed."""
         self.failed_again: dict[str, None] = {}
         """The keys of queries that have failed here, where the log does not say yet that they have."""
 
@@ -111,6 +118,7 @@ class Restoring:
         known = zip(header["scans"], header["steps_before"], strict=True)
         self._open_scans([restored[number] for number, steps in known if steps == header["steps"]], header["steps"])
         engine.dictionary.number_documents_after(durable.scopes[1])
+        self._leave_out()
 
     def _open_scans(self, scans: Iterable[SharedScans], steps: int) -> None:
         """There had been so many steps: the next query may share these scans, and no others."""
@@ -143,17 +151,39 @@ class Restoring:
             self._joins.before = before
         engine._rejects.write_dropped()
         self._stop_failed()
+        self._leave_out()
         engine._deliver(engine._pending.take())
 
     def _stop_failed(self) -> None:
         """Queries fail where they did: others go on, and who registers them is told why."""
         before, failures = set(self._durable.failed), list[BaseException]()
+        stopped = {key: query for query, key in self._keys().items()} if self._engine._pending.failed else {}
         self._engine._forget_failed(failures)
+        self.removed |= dict.fromkeys(
+            key
+            for key, query in stopped.items()
+            if query not in self._engine.queries and key not in self._durable.failed
+        )
         self.failed_again |= dict.fromkeys(key for key in self._durable.failed if key not in before)
+
+    def _keys(self) -> dict[Query, str]:
+        return {query: self._durable.registrations[query].key for query in self._engine.queries}
+
+    def _leave_out(self) -> None:
+        """Forget the queries that do not come back, before the next step. UsageError where others read the stream of one."""
+        left = [(query, key) for query, key in self._keys().items() if self._left_out.has(query)]
+        for query, _ in left:
+            check_unread(self._engine, query, self._left_out)
+        for query, key in left:
+            if query.plan.name is not None:
+                self._streams_left_out.add(query.plan.name)
+            self.removed[key] = None
+            self._engine._forget(query)
 
     def _remove(self, key: str, failed: Failed | None) -> None:
         """The query was removed, or has `failed`."""
         self.failed_again.pop(key, None)
+        self.removed.pop(key, None)
         if failed is not None:
             self._durable.failed[key] = failed
         query = self._durable.by_key(key)
@@ -244,14 +274,14 @@ class Restoring:
                 given, data = read_with_terms(content, engine.dictionary)
                 self._join(Registration.from_plain(given), data, exclusive=kind == Kind.JOIN)
             case Kind.BACKFILL:
-                assert self._joins is not None
-                self._joins.beside.take(unpack_elements(content, engine.dictionary))
+                if self._joins is not None:
+                    self._joins.beside.take(unpack_elements(content, engine.dictionary))
                 durable.steps += 1
             case Kind.JOINED:
-                assert self._joins is not None
-                self._joins.beside.complete()
-                self._joins.beside.join()
-                self._joins = None
+                if self._joins is not None:
+                    self._joins.beside.complete()
+                    self._joins.beside.join()
+                    self._joins = None
             case Kind.GIVEN_UP:
                 self.end()
             case Kind.UNREGISTER:
@@ -261,11 +291,13 @@ class Restoring:
                 self._remove(key, Failed(*failed))
             case Kind.CONNECT:
                 key, stream = json.loads(bytes(content))
-                if key not in self.failed_again:
+                if key in self.removed:
+                    self._streams_left_out.add(stream)
+                elif self._runs(key):
                     engine._connect(self._by_key(key), stream)
             case Kind.STATIC:
                 given, data = read_with_terms(content, engine.dictionary)
-                if given["key"] not in self.failed_again:
+                if self._runs(given["key"]):
                     replace_static(engine, self._by_key(given["key"]), data)
             case _:
                 raise StorageError(f"{self._folder} has a record of kind {kind}, which this version does not know")
@@ -290,6 +322,10 @@ class Restoring:
     def _join(self, registration: Registration, data: StaticData, *, exclusive: bool) -> None:
         self._give_up()
         beside = Beside(self._engine, self._compiled(registration), data, registration)
+        if self._left_out.has(beside.query):
+            beside.give_up()
+            self.removed[registration.key] = None
+            return
         beside.begin()
         self._joins = _Joins(beside, (0, 0), exclusive)
 
@@ -299,7 +335,12 @@ class Restoring:
         self._durable.steps += 1
 
     def _register(self, registration: Registration, data: StaticData) -> Query:
-        return register_with(self._engine, self._compiled(registration), data, registration)
+        query = register_with(self._engine, self._compiled(registration), data, registration)
+        if not self._left_out.has(query) and (read := self._streams_left_out.intersection(query.streams)):
+            raise UsageError(
+                f"the query {query.name} reads <{read.pop()}>, which one that is left out constructs: leave it out too"
+            )
+        return query
 
     def _compiled(self, registration: Registration) -> CompiledQuery:
         compiled = registration.compiled()
@@ -307,6 +348,10 @@ class Restoring:
             self._engine.dictionary.number_documents_after(registration.documents)
         prepare_kernels(self._engine, compiled, registration, has_static=False)
         return compiled
+
+    def _runs(self, key: str) -> bool:
+        """Did a query with this key neither fail here nor is it left out?"""
+        return key not in self.failed_again and key not in self.removed
 
     def _by_key(self, key: str) -> Query:
         query = self._durable.by_key(key)
