@@ -449,8 +449,12 @@ def stages(
     return stages_of(plan, partitions, Noted().values(heavy or {}, partitions, Dictionary(strict=True)))
 
 
-def session(master: str = "local[*]", options: Mapping[str, str] | None = None) -> Session:
-    """The active Spark session, or a new one with settings for continuous queries (and those of `options`)."""
+def session(master: str | None = None, options: Mapping[str, str] | None = None) -> Session:
+    """The active Spark session, or a new one with settings for continuous queries (and those of `options`).
+
+    `master`: that of the launcher if it is left out (spark-submit, spark-defaults.conf, SPARK_REMOTE), whose settings stay; without
+    any, this machine.
+    """
     from cqels_py.runners.spark.session import get_session
 
     return get_session(master, options)

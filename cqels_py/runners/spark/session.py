@@ -38,9 +38,9 @@ SETTINGS = {
     # The default one starts a process for every file of a local checkpoint.
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
     "spark.sql.session.timeZone": "UTC",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
 }
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+"""For a driver whose tasks are on its own machine. A cluster has its pages as its operator wants them."""
 # Without an appender Spark would ignore the configuration, and with another level it would log.
 _SILENCE = """rootLogger.level = warn
 rootLogger.appenderRef.none.ref = none
@@ -49,6 +49,8 @@ appender.none.name = none
 """
 _UNPACKED = "cqels_environment"
 """The folder of an archive in the working directory of each executor."""
+_GATEWAY = "PYSPARK_GATEWAY_PORT"
+"""spark-submit tells its Python program by this variable where its JVM is."""
 _INSTALL = "pip install 'cqels_py[spark]'"
 _INSTALL_CONNECT = "pip install 'cqels_py[spark-connect]'"
 _ON_A_SERVER = (
@@ -62,9 +64,10 @@ CONNECT_SECONDS = 20
 """How long a server may take to answer for the first time."""
 
 
-def get_session(master: str = "local[*]", options: Mapping[str, str] | None = None) -> Session:
-    """The active session, unchanged; or a new one with SETTINGS, and `options` over them.
+def get_session(master: str | None = None, options: Mapping[str, str] | None = None) -> Session:
+    """The active session, unchanged; or a new one with SETTINGS where its launcher sets nothing, and `options` over both.
 
+    `master`: that of the launcher (spark-submit, spark-defaults.conf, SPARK_REMOTE) if it is left out; without any, this machine.
     MissingExtra without PySpark or a Java for it.
     """
     require_pyspark()
@@ -73,12 +76,46 @@ def get_session(master: str = "local[*]", options: Mapping[str, str] | None = No
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    if master is None and (url := os.environ.get("SPARK_REMOTE")):
+        return _connected(url, options or {})
     use_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName("cqels_py")
-    for name, value in {**SETTINGS, **(options or {})}.items():
+    launched = _launched()
+    if "spark.pyspark.python" not in launched:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    is_local = (master or launched.get("spark.master", "local")).startswith("local")
+    own = {"spark.app.name": "cqels_py", **SETTINGS, **(_QUIET if is_local else {})}
+    # Without a master Spark itself takes that of its launcher, or this machine.
+    named = {} if master is None else {"spark.master": master}
+    settings = {name: value for name, value in own.items() if name not in launched} | named | dict(options or {})
+    builder = SparkSession.builder
+    for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _launched() -> dict[str, str]:
+    """The settings with which this process was launched: those that spark-submit has, or those of spark-defaults.conf."""
+    if _GATEWAY in os.environ:
+        from pyspark import SparkConf, SparkContext
+
+        # Connects to the JVM, which has all of them.
+        SparkContext._ensure_initialized()
+        return dict(SparkConf().getAll())
+    home = os.environ.get("SPARK_HOME") or str(Path(import_module("pyspark").__file__ or "").parent)
+    path = Path(os.environ.get("SPARK_CONF_DIR") or Path(home, "conf"), "spark-defaults.conf")
+    return settings_in(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def settings_in(text: str) -> dict[str, str]:
+    """The settings in a file of properties.
+
+    >>> settings_in("# of the cluster\\nspark.master  spark://host:7077\\nspark.ui.port=4041\\n")
+    {'spark.master': 'spark://host:7077', 'spark.ui.port': '4041'}
+    """
+    return {
+        name: value.strip()
+        for name, value in re.findall(r"^[ \t]*(spark\.[^\s=:]+)[ \t]*[ \t=:](.*)$", text, re.MULTILINE)
+    }
 
 
 def is_connected(session: Session) -> bool:
@@ -107,13 +144,10 @@ def connected_session(url: str, archive: Path | None = None) -> Iterator[Session
         if not _is_there(package):
             raise MissingExtra(f"Spark Connect needs grpcio and others: {_INSTALL_CONNECT}")
     from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
 
     _check_server(url)
     try:
-        session = SparkSession.builder.remote(url).getOrCreate()
-        for name in _ON_A_SERVER:
-            session.conf.set(name, SETTINGS[name])
+        session = _connected(url, {})
         if archive is not None:
             session.addArtifacts(f"{archive.absolute()}#{_UNPACKED}", archive=True)
             session.conf.set("spark.sql.execution.pyspark.python", f"./{_UNPACKED}/bin/python")
@@ -123,6 +157,15 @@ def connected_session(url: str, archive: Path | None = None) -> Iterator[Session
         yield session
     finally:
         session.stop()
+
+
+def _connected(url: str, options: Mapping[str, str]) -> Session:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.remote(url).getOrCreate()
+    for name, value in {**{name: SETTINGS[name] for name in _ON_A_SERVER}, **options}.items():
+        session.conf.set(name, value)
+    return session
 
 
 def _check_server(url: str) -> None:
@@ -169,7 +212,7 @@ def session_for_a_run(master: str | None = None, archive: Path | None = None) ->
         if master is None:
             # Everything is on this machine, whatever its host name resolves to.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        options = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"}
+        options = {**_QUIET, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"}
         if archive is not None:
             options["spark.archives"] = f"{archive.absolute()}#{_UNPACKED}"
             os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

@@ -20,6 +20,7 @@ from tests.runners.spark.test_streaming import ELEMENTS, QUERY, Setting, local
 
 SPECULATION = {
     "spark.speculation": "true",
+    "spark.ui.enabled": "false",
     "spark.speculation.interval": "50ms",
     "spark.speculation.multiplier": "1.1",
     "spark.speculation.quantile": "0.4",

@@ -117,3 +117,69 @@ def test_the_folder_around_the_packages_java_goes_with_the_process(tmp_path: Pat
     assert Path(finished.stdout.strip()).parent == temporary
     assert list(temporary.glob("cqels-java-*")) == []
     assert (real / "lib").is_dir()
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_a_launcher_has_the_master_and_its_settings(
+    connected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of spark-defaults.conf. Nothing is started."""
+    pytest.importorskip("pyspark")
+    from pyspark.sql import SparkSession
+
+    text = (
+        "spark.master spark://host:7077\nspark.ui.enabled=true\nspark.sql.session.timeZone: Asia/Tokyo\n# spark.no 1\n"
+    )
+    (tmp_path / "spark-defaults.conf").write_text(text)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(session, "use_java", lambda: "")
+    made = Builder()
+    monkeypatch.setattr(SparkSession, "builder", made)
+    monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
+    if connected:
+        monkeypatch.setenv("SPARK_REMOTE", "sc://host:15002")
+    else:
+        monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    session.get_session(options={"spark.one": "2"})
+    assert made.settings["spark.one"] == "2"
+    if connected:
+        assert made.remotes == ["sc://host:15002"]
+        assert "spark.python.daemon.module" not in made.settings
+        return
+    assert made.settings["spark.python.daemon.module"] == "cqels_py.runners.spark.daemon"
+    launched = {"spark.master", "spark.sql.session.timeZone", "spark.ui.enabled", "spark.no"}
+    assert not made.settings.keys() & launched
+    session.get_session("local[2]")
+    assert made.settings["spark.master"] == "local[2]"
+    (tmp_path / "spark-defaults.conf").unlink()
+    made.settings.clear()
+    session.get_session("spark://other:7077")
+    assert made.settings["spark.master"] == "spark://other:7077"
+    assert "spark.ui.enabled" not in made.settings
+    made.settings.clear()
+    session.get_session()
+    assert "spark.master" not in made.settings
+    assert made.settings["spark.ui.enabled"] == "false"
+
+
+class Builder:
+    """Notes what it is told, of a session too."""
+
+    def __init__(self) -> None:
+        self.remotes: list[str] = []
+        self.settings: dict[str, str] = {}
+        self.conf = self
+
+    def remote(self, url: str) -> Builder:
+        self.remotes.append(url)
+        return self
+
+    def config(self, name: str, value: str) -> Builder:
+        self.settings[name] = value
+        return self
+
+    set = config
+
+    def getOrCreate(self) -> Builder:
+        return self

@@ -21,6 +21,7 @@ from rdflib import XSD
 
 from bench.suites.on_spark.standalone import standalone_cluster
 from tests.runners.spark.conftest import ROOT
+from tests.runners.spark.test_example import EXAMPLE, answers, arrive
 from tests.support.needed_spark import needed_spark
 from tests.support.servers import needed_module
 
@@ -32,6 +33,7 @@ pytestmark = [
 ]
 
 EX = "http://ex.org/"
+HOSTS = {"127.0.0.1", "127.0.0.2"}
 
 
 @pytest.fixture
@@ -64,6 +66,36 @@ def test_the_command_line_runs_a_query_on_a_cluster(master: str, tmp_path: Path)
     assert found.stdout == run().stdout
     again = run(*cluster)
     assert (again.returncode, "is not empty: give the run a new folder" in again.stderr) == (2, True)
+
+
+def test_the_example_is_submitted(master: str, tmp_path: Path) -> None:
+    """It runs on the workers of the cluster that spark-submit names, with the settings that this has."""
+    import pyspark
+
+    (tmp_path / "readings").mkdir()
+    arrive(tmp_path, "one.json", ("s1", 24.5, 0), ("s2", 12.0, 1), ("s1", 26.5, 2), ("s1", 30.5, 20))
+    submit, log = Path(pyspark.__file__).parent / "bin" / "spark-submit", tmp_path / "log"
+    log.mkdir()
+    settings = {
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": log.as_uri(),
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+    }
+    options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    command = [str(submit), "--master", master, *options, str(EXAMPLE), str(tmp_path)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert answers(tmp_path) == [("12:02", "kitchen", "25.5"), ("12:10", "kitchen", "26.5")]
+    events = [json.loads(line) for path in log.rglob("*") if path.is_file() for line in path.read_text().splitlines()]
+    assert {each["Executor Info"]["Host"] for each in events if each["Event"] == "SparkListenerExecutorAdded"} <= HOSTS
+    (told,) = (each["Spark Properties"] for each in events if each["Event"] == "SparkListenerEnvironmentUpdate")
+    assert told["spark.master"] == master
+    assert {name: told[name] for name in settings} == settings
+    assert told["spark.python.daemon.module"] == "cqels_py.runners.spark.daemon"
 
 
 @pytest.fixture
