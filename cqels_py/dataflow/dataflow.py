@@ -55,7 +55,7 @@ from cqels_py.operators.r2s.streams import Changes
 from cqels_py.plan import nodes as plan
 from cqels_py.plan.nodes import Node, Plan, inputs_of
 from cqels_py.plan.order import is_monotone, is_timed
-from cqels_py.state.named_values import values_of
+from cqels_py.state.named_values import shrink, values_of
 from cqels_py.state.stop import Wanting
 
 Shared = TypeVar("Shared", bound=SharedSource)
@@ -490,6 +490,13 @@ class Dataflow:
         UsageError if the state of a part cannot be taken out.
         """
         return save(self.plan, self._parts(), ticked=self._ticked)
+
+    def shrink(self) -> bool:
+        """Give back the room that the state needs no more, between two steps; has it become smaller?"""
+        before = self.nbytes
+        for part in {id(part): part for part in self._parts().values()}.values():
+            shrink(part)
+        return self.nbytes < before
 
     def restore(self, state: DataflowState) -> None:
         """Continue from the state of a dataflow of the same plan, with the same static data and a restored dictionary.

@@ -35,6 +35,7 @@ _NONE = np.empty(0, np.int64)
 _NO_STREAMS = np.empty(0, np.int32)
 _NO_TRIPLES = np.zeros(1, np.int64)
 _FIRST_ROOM = 256
+_SHRINK_FROM = 4
 _MORE = 128
 """Bytes of varints from this one on say that more follow."""
 _MOST_KEPT = 1 << 16
@@ -695,7 +696,7 @@ class TickClock(StateRecord):
             if count >= 0:
                 break
             if count == kernel.VARINTS_FULL:
-                self._grow_queues(elements)
+                self._lay_out_queues(self._room_for(elements))
             else:
                 # Mostly as many instants are due as elements arrive.
                 self._make_tick_room(max(2 * self._due.shape[1], elements + 1), elements + len(boundary))
@@ -736,12 +737,22 @@ class TickClock(StateRecord):
             raise _too_far(limit, first, bounds.step)
         return np.arange(first, limit + 1, bounds.step, dtype=np.int64)
 
-    def _grow_queues(self, elements: int) -> None:
-        """Make room for the instants of the next elements."""
+    def shrink(self) -> None:
+        """Give back room, between two steps, after instants that are waited for have become much fewer."""
+        if self._queues.size:
+            room = max(_FIRST_ROOM, self._room_for(0))
+            if _SHRINK_FROM * room <= self._queues.shape[1]:
+                self._lay_out_queues(room)
+
+    def _room_for(self, elements: int) -> int:
+        """Bytes of a queue with the instants of the next elements."""
+        used = (self._ends[:, queue.END] - self._ends[:, queue.EXPIRING + queue.AT]) % self._queues.shape[1]
+        return (int(used.max()) + queue.MOST_BYTES * elements + 1) * 9 // 8
+
+    def _lay_out_queues(self, larger: int) -> None:
         room = self._queues.shape[1]
         first = self._ends[:, queue.EXPIRING + queue.AT].copy()
         used = (self._ends[:, queue.END] - first) % room
-        larger = (int(used.max()) + queue.MOST_BYTES * elements + 1) * 9 // 8
         queues = np.zeros((len(used), larger), np.uint8)
         for q, (start, size) in enumerate(zip(first.tolist(), used.tolist(), strict=True)):
             queues[q, :size] = np.roll(self._queues[q], -start)[:size]

@@ -26,6 +26,8 @@ from cqels_py.state.arrays import keep_freed_memory
 from cqels_py.state.named_values import NamedValues, restore, values_of
 
 _COLLECT_FROM = 100_000
+_BETWEEN_SHRINKS = 1 << 17
+"""Elements after which states are asked whether they can give back room: this takes much less time than those."""
 _MOST_EARLY = 1_000_000
 """So many elements wait for those of other streams; then their sources wait."""
 _BETWEEN_LOOKS = 1_000
@@ -94,6 +96,7 @@ class LocalRunner(Runner):
         """A query that is given elements of before, if there is one."""
         self.frontiers = Frontiers()
         self._collect_at = _COLLECT_FROM
+        self._shrink_at = 0
         self.max_state = max_state
         self._look_at_state = self._looked_at = 0
         self.counters = Counters()
@@ -218,7 +221,7 @@ class LocalRunner(Runner):
         self._end_push()
 
     def _end_push(self) -> None:
-        self._release_terms()
+        self.release_terms()
         if self.max_state is not None and self.counters.elements >= self._look_at_state:
             self._look_at_state = self.counters.elements + _BETWEEN_LOOKS
             self._looked_at = 0 if self._looked_at >= len(self._queries) else self._looked_at
@@ -280,7 +283,7 @@ class LocalRunner(Runner):
     def backfill(self, joining: Joining, batch: ElementBatch) -> None:
         """Elements of before for a query, in order of arrival."""
         joining.backfill(batch)
-        self._release_terms()
+        self.release_terms()
 
     def complete_backfill(self, joining: Joining) -> None:
         """No more elements of before follow: the query takes in the elements of meanwhile."""
@@ -289,7 +292,7 @@ class LocalRunner(Runner):
     def catch_up(self, joining: Joining, most: int | None = None) -> bool:
         """Let the query take in so many of these elements; does none wait any more?"""
         caught_up = joining.catch_up(most)
-        self._release_terms()
+        self.release_terms()
         return caught_up
 
     def end_backfill(self, joining: Joining) -> None:
@@ -376,7 +379,7 @@ class LocalRunner(Runner):
             self.joining.note(lambda group: group.advance(time))
         for group in self._groups:
             group.advance(time, begin=begin)
-        self._release_terms()
+        self.release_terms()
 
     @property
     def can_part(self) -> bool:
@@ -391,7 +394,7 @@ class LocalRunner(Runner):
             self.joining.note(lambda group: group.hold(frontiers))
         for group in self._groups:
             group.hold(frontiers)
-        self._release_terms()
+        self.release_terms()
 
     def is_due(self, time: int, behind: Container[int], now: int) -> bool:
         """May `follow` change more than watermarks, where it is `now` by the clock?"""
@@ -408,7 +411,7 @@ class LocalRunner(Runner):
             joining.note(lambda group: group.follow(time))
         for group in self._following(behind):
             group.follow(time)
-        self._release_terms()
+        self.release_terms()
 
     def _following(self, behind: Container[int]) -> Iterator[EventTimeGroup]:
         for group in self._groups:
@@ -431,14 +434,14 @@ class LocalRunner(Runner):
         for group in self._groups:
             if ended or until is not None or not group.follows_clock:
                 group.finish(until)
-        self._release_terms()
+        self.release_terms()
 
     def update_static(self, query: RunningQuery, static: StaticData) -> None:
         """Replace the static data of one of the queries."""
         for group in self._groups:
             if query in group:
                 group.update_static(query, static)
-        self._release_terms()
+        self.release_terms()
 
     def state(self) -> dict[str, NamedValues]:
         """The event times, the counters, and the elements that wait (for the watermark or a boundary), for `restore`.
@@ -479,8 +482,18 @@ class LocalRunner(Runner):
         """All queries that the state was of are there: later ones begin anew, also where they read the same streams."""
         self._restored = []
 
-    def _release_terms(self) -> None:
-        """Release terms that nothing refers to, whenever the dictionary has doubled since the last time."""
+    def shrink(self) -> None:
+        """Give back the room that states need no more; terms that they no longer have are released at the end of the next step."""
+        # The state of one whose step has failed is not whole.
+        shrunk = [query.dataflow.shrink() for query in self._queries if not query.is_detached]
+        if any(shrunk):
+            self._collect_at = 0
+
+    def release_terms(self) -> None:
+        """Release terms that nothing refers to, whenever the dictionary has doubled since the last time, or states have shrunk."""
+        if self.counters.elements >= self._shrink_at:
+            self._shrink_at = self.counters.elements + _BETWEEN_SHRINKS
+            self.shrink()
         if len(self._dictionary) < self._collect_at:
             return
         visited: set[int] = set()

@@ -21,7 +21,7 @@ from cqels_py.kernels.joins import state as record
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.structures import arena, ring_record
 from cqels_py.kernels.structures import ring_index as kernel
-from cqels_py.state.arrays import aligned, longer_aligned
+from cqels_py.state.arrays import SHRINK_FROM, aligned, longer_aligned, new_numbers
 from cqels_py.state.stop import Stop
 
 Int64 = npt.NDArray[np.int64]
@@ -393,13 +393,21 @@ class JoinState(StateRecord):
 
     def leaf_ids(self, port: int) -> Int64:
         """The ids (width, n) of the live leaf mappings of a port. A copy."""
-        base, width, capacity = (self.ports.item(port, field) for field in (kernel.BASE, kernel.WIDTH, kernel.CAPACITY))
-        if self.layout.ports[port].expires_fifo:
-            slots = (self.ports.item(port, kernel.HEAD) + np.arange(self.leaves(port))) % max(capacity, 1)
-        else:
-            slots = np.setdiff1d(np.arange(capacity), self.free[port, : int(self.free_meta[port])])
-        cells: Int64 = self.cells[base : base + capacity * width].reshape(capacity, width)[slots].T.copy()
+        cells: Int64 = self._cells_of(port)[self._slots(port)].T.copy()
         return cells
+
+    def _cells_of(self, port: int) -> Int64:
+        """The ids of a port's leaves, by slot: (capacity, width)."""
+        base, width, capacity = (self.ports.item(port, field) for field in (kernel.BASE, kernel.WIDTH, kernel.CAPACITY))
+        return self.cells[base : base + capacity * width].reshape(capacity, width)
+
+    def _slots(self, port: int) -> Int64:
+        """The slots of a port's live leaves; where they expire in order, in that order."""
+        capacity = self.capacity(port)
+        if self.layout.ports[port].expires_fifo:
+            slots: Int64 = (self.ports.item(port, kernel.HEAD) + np.arange(self.leaves(port))) % max(capacity, 1)
+            return slots
+        return np.setdiff1d(np.arange(capacity), self.free[port, : int(self.free_meta[port])])
 
     def has_room(self, new: Sequence[int]) -> bool:
         """Is there room for `new[p]` more rows in each port?"""
@@ -430,10 +438,9 @@ class JoinState(StateRecord):
             old = self.cells[old_base : old_base + old_capacity * width].reshape(old_capacity, width)
             new = cells[base : base + capacity * width].reshape(capacity, width)
             if expires_fifo and capacity != old_capacity and head + self.leaves(p) > old_capacity:
-                new[(head + (np.arange(old_capacity) - head) % old_capacity) % capacity] = old
-                kernel.renumber_slots(
-                    p, old_ports.reshape(-1), self.flat_indexes, self.flat_groups, self.tables, self.rings, capacity
-                )
+                slots = (head + (np.arange(old_capacity) - head) % old_capacity) % capacity
+                new[slots] = old
+                self._renumber_slots(p, slots)
             else:
                 new[:old_capacity] = old
             if not expires_fifo:
@@ -447,9 +454,15 @@ class JoinState(StateRecord):
             base += capacity * width
         self.cells = cells
         self._set_free(free)
-        self._lay_out_positions(old_ports)
+        self._lay_out_positions([np.arange(length) for length in old_ports[:, kernel.CAPACITY].tolist()])
 
-    def _lay_out_positions(self, old_ports: Int64) -> None:
+    def _renumber_slots(self, port: int, slots: Int64) -> None:
+        kernel.renumber_slots(
+            port, self.flat_ports, self.flat_indexes, self.flat_groups, self.tables, self.rings, slots
+        )
+
+    def _lay_out_positions(self, slots: Sequence[Int64]) -> None:
+        """By port, the former slots of those that are the first ones now."""
         old, top = self.positions, 0
         blocks: list[Int32] = []
         for i, index in enumerate(self.layout.indexes):
@@ -458,8 +471,7 @@ class JoinState(StateRecord):
             block = np.zeros(self.capacity(index.port), np.int32)
             before = int(self.indexes[i, kernel.POSITIONS])
             if before >= 0:
-                length = int(old_ports[index.port, kernel.CAPACITY])
-                block[:length] = old[before : before + length]
+                block[: len(slots[index.port])] = old[before + slots[index.port]]
             self.indexes[i, kernel.POSITIONS] = top
             top += len(block)
             blocks.append(block)
@@ -479,6 +491,59 @@ class JoinState(StateRecord):
         count = int(self.free_meta[port])
         self.free[port, count : count + len(slots)] = slots
         self.free_meta[port] = count + len(slots)
+
+    # --- between two steps -------------------------------------------------------------------------------------------
+
+    def shrink(self) -> None:
+        """Give back room after keys or leaves have become much fewer."""
+        self._shrink_tables()
+        self._shrink_leaves()
+        self._shrink_rings()
+
+    def _shrink_tables(self) -> None:
+        sizes, limits = self._sizes_for(
+            self.live_keys().tolist(), [0] * len(self.groups), [_FIRST_TABLE] * len(self.groups)
+        )
+        if SHRINK_FROM * int(np.dot(sizes, self.groups[:, kernel.STRIDE])) <= len(self.tables):
+            self._enter_tables(sizes, limits)
+
+    def _shrink_leaves(self) -> None:
+        capacities = [max(_FIRST_CAPACITY, int(self.leaves(p) * _ROOM)) for p in range(self.n)]
+        if SHRINK_FROM * sum(capacities) > sum(map(self.capacity, range(self.n))):
+            return
+        widths = self.ports[:, kernel.WIDTH].tolist()
+        slots = [self._slots(p) for p in range(self.n)]
+        cells = np.zeros(sum(map(mul, widths, capacities)), np.int64)
+        free = np.zeros(
+            (
+                self.n,
+                max([c for c, p in zip(capacities, self.layout.ports, strict=True) if not p.expires_fifo], default=0),
+            ),
+            np.int32,
+        )
+        base = 0
+        for p, (capacity, width) in enumerate(zip(capacities, widths, strict=True)):
+            count = len(slots[p])
+            cells[base : base + count * width] = self._cells_of(p)[slots[p]].reshape(-1)
+            if count:
+                self._renumber_slots(p, new_numbers(slots[p], self.capacity(p)))
+            if not self.layout.ports[p].expires_fifo:
+                free[p, : capacity - count] = np.arange(count, capacity)
+                self.free_meta[p] = capacity - count
+            base += capacity * width
+        self.ports[:, kernel.BASE] = np.cumsum(np.multiply(widths, capacities)) - np.multiply(widths, capacities)
+        self.ports[:, kernel.CAPACITY], self.ports[:, kernel.HEAD] = capacities, 0
+        self.cells = cells
+        self._set_free(free)
+        self._lay_out_positions(slots)
+
+    def _shrink_rings(self) -> None:
+        runs = np.empty(kernel.RUN_SIZES, np.int64)
+        of_slots, of_ids, next_one = kernel.count_least_places(self.flat_groups, self.tables, runs)
+        least = of_slots + of_ids
+        places = max(_FIRST_RINGS, int(least * _ROOM) + 5 * next_one // 2) & -2
+        if SHRINK_FROM * places <= len(self.rings):
+            self._copy_rings(runs, places, anyhow=False)
 
     # --- growth within a step ---------------------------------------------------------------------------------------
 
@@ -521,23 +586,35 @@ class JoinState(StateRecord):
         least, places = of_slots + of_ids, len(self.rings)
         if places < max(_SLOTS_ROOM * of_slots + _IDS_ROOM * of_ids, least + 5 * next_one // 2):
             return False
-        anyhow = places >= 2 * (least + next_one)
+        self._copy_rings(runs, places, anyhow=places >= 2 * (least + next_one))
+        return True
+
+    def _copy_rings(self, runs: Int64, places: int, *, anyhow: bool) -> None:
+        """Move rings to another memory, of so many places; `anyhow`: in any order."""
         rings, ids = self.rings, self.ring_ids
-        self._set_rings(aligned(len(rings), np.int32))
+        self._set_rings(aligned(places, np.int32))
         self.ring_meta[:] = _NO_RINGS
         kernel.move_rings(
             self.flat_groups, self.tables, runs, anyhow, rings, ids, self.rings, self.ring_ids, self.ring_meta
         )
-        return True
 
     def _grow_tables(self) -> None:
         """Purge entries with a zero counter, all at once (3.4), and enlarge the tables that are full without them."""
-        size = self._sizes_of_tables()
+        live, groups = self.live_keys().tolist(), self.groups
+        now, used = (groups[:, each].tolist() for each in (kernel.SIZE, kernel.USED))
+        size, limits = self._sizes_for(live, [taken - keys for taken, keys in zip(used, live, strict=True)], now)
+        if size != now:
+            self._enter_tables(size, limits)
+            return
         # Entries move: those that were found are to be found again.
         self.cursor[kernel.LOCATED] = 0
-        if size == self.groups[:, kernel.SIZE].tolist():
-            kernel.purge(self.flat_groups, self.tables, self.rings, self.ring_meta, self.located)
-            return
+        groups[:, kernel.LIMIT] = limits
+        kernel.purge(self.flat_groups, self.tables, self.rings, self.ring_meta, self.located)
+
+    def _enter_tables(self, size: Sequence[int], limits: Sequence[int]) -> None:
+        """Move entries to tables of these sizes, of which so many may be used; entries with a zero counter are left behind."""
+        self.cursor[kernel.LOCATED] = 0
+        self.groups[:, kernel.LIMIT] = limits
         sizes = np.array(size, np.int64)
         words = sizes * self.groups[:, kernel.STRIDE]
         tables = np.zeros(int(words.sum()), np.int64)
@@ -546,27 +623,28 @@ class JoinState(StateRecord):
         )
         self.tables = tables
 
-    def _sizes_of_tables(self) -> list[int]:
-        """The sizes that tables need of which one is full, never less than they have; sets how many entries of each may be used.
+    def _sizes_for(
+        self, live: Sequence[int], gone: Sequence[int], least_sizes: Sequence[int]
+    ) -> tuple[list[int], list[int]]:
+        """The sizes that tables need for so many live keys, not less than the given ones, and how many entries of each may be used.
+
+        `gone`: how many keys have lost all leaves since the last purge.
 
         A small table with many new keys beside a large one has room for a part of the large one's size: as all tables are purged
         together, each new key of the small one would else cost a part of the large one.
         """
         # Numbers of Python: they are few, and keys that come and go fill a small table at each step.
-        live, groups = self.live_keys().tolist(), self.groups
-        now, used, stride = (groups[:, each].tolist() for each in (kernel.SIZE, kernel.USED, kernel.STRIDE))
+        stride = self.groups[:, kernel.STRIDE].tolist()
         sizes, are_small = [], []
-        for size, keys, taken in zip(now, live, used, strict=True):
-            gone = taken - keys
-            turnover = max(_TURNOVER_ROOM * gone, _LEAST_TURNOVER_ROOM) if gone else 0
+        for size, keys, lost in zip(least_sizes, live, gone, strict=True):
+            turnover = max(_TURNOVER_ROOM * lost, _LEAST_TURNOVER_ROOM) if lost else 0
             small = max(size, int(_SMALL_KEYS_ROOM * keys + turnover))
             are_small.append(small <= _SMALL_TABLE)
             sizes.append(small if are_small[-1] else max(size, int(_KEYS_ROOM * keys + turnover), _SMALL_TABLE))
         least = sum(map(mul, sizes, stride)) // _SMALLEST_PART
         enough = [max(size, -(-least // each)) for size, each in zip(sizes, stride, strict=True)]
         parts = [_SMALL_USED_PART if is_small else _USED_PART for is_small in are_small]
-        groups[:, kernel.LIMIT] = [int(part * size) for part, size in zip(parts, enough, strict=True)]
-        return enough
+        return enough, [int(part * size) for part, size in zip(parts, enough, strict=True)]
 
     def live_keys(self) -> Int64:
         """By group of indexes, how many keys have leaves."""

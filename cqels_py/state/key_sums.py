@@ -12,12 +12,21 @@ from cqels_py.batches.elements import Ids
 from cqels_py.kernels.aggregates import factorised_state as record
 from cqels_py.kernels.aggregates.accumulators import SUM_WORDS
 from cqels_py.kernels.aggregates.exact_float_sums import REAL_WORDS
-from cqels_py.kernels.aggregates.factorised_records import BOUND, COUNTERS, NUMBER, ROW_WORDS, TERM
+from cqels_py.kernels.aggregates.factorised_records import (
+    BOUND,
+    COUNTERS,
+    HEAD,
+    NEXT,
+    NUMBER,
+    PREVIOUS,
+    ROW_WORDS,
+    TERM,
+)
 from cqels_py.kernels.aggregates.weighted_sums import DIFFERENCE_WORDS
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.structures.heaps import BAG_WORDS
 from cqels_py.kernels.structures.monotonic_queue import QUEUE_WORDS
-from cqels_py.state.arrays import longer_aligned
+from cqels_py.state.arrays import longer_aligned, new_numbers, rows_of
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.term_runs import Form, RunsOf, TermRuns
 
@@ -143,9 +152,38 @@ class KeySums(StateRecord):
 
     def more_terms(self) -> None:
         """Make room for more members of bags and monotonic queues."""
-        rows, keys = (self.row_words, self.row_size), (self.key_words, self.key_size)
-        self._terms.grow([RunsOf(form, *(rows if of_row else keys), at) for form, of_row, at in self._kept_terms])
+        self._terms.grow(self._runs())
         self._heap = self._terms.heap
+
+    def _runs(self) -> list[RunsOf]:
+        rows, keys = (self.row_words, self.row_size), (self.key_words, self.key_size)
+        return [RunsOf(form, *(rows if of_row else keys), at) for form, of_row, at in self._kept_terms]
+
+    def shrink(self) -> None:
+        """Give back room, between two steps, after keys or rows have become much fewer."""
+        keys, rows = self.keys.capacity, self.rows.capacity
+        kept = self.keys.compact()
+        kept_rows, rows = (kept, keys) if self._row_is_key else (self.rows.compact(), rows)
+        if kept is not None:
+            self.key_words = rows_of(self.key_words, kept, keys, self.keys.capacity)
+            self.key_apart = rows_of(self.key_apart, kept, keys, self.keys.capacity)
+        if kept_rows is not None:
+            self._keep_rows(kept_rows, rows)
+        self._terms.shrink(self._runs(), groups_moved=kept is not None or kept_rows is not None)
+        self._show()
+
+    def _keep_rows(self, kept: Ids, before: int) -> None:
+        """Keep these of `before` rows, and number them anew, also where keys and rows refer to them."""
+        self.row_words = rows_of(self.row_words, kept, before, self.row_index.capacity)
+        self.row_apart = rows_of(self.row_apart, kept, before, self.row_index.capacity)
+        # References are numbers plus one, and 0 is none.
+        numbers = np.append(0, new_numbers(kept, before) + 1)
+        for words, width, places in (
+            (self.key_words, self.key_size, [HEAD]),
+            (self.row_words, self.row_size, [NEXT, PREVIOUS]),
+        ):
+            references = words.reshape(-1, width)
+            references[:, places] = numbers[references[:, places]]
 
     def live_ids(self) -> Iterable[Ids]:
         """Ids that the state may refer to."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.structures import hash_table as kernel
 from cqels_py.kernels.structures import key_index as record
+from cqels_py.state.arrays import SHRINK_FROM, rows_of
 
 _SMALLEST = 64
 
@@ -84,8 +85,53 @@ class KeyTable(StateRecord):
         if grown:
             self._grow(needed)
             self.table = np.zeros(2 * self.capacity, np.int64)
-        kernel.rebuild(self.table, self.keys, self.width, self.counts, self.free, self.meta)
+        self._rebuild()
         return grown
+
+    def compact(self) -> npt.NDArray[np.int64] | None:
+        """Give back room, between two steps, if few entries are live: they get new numbers, and all others are released.
+
+        Returns the former numbers of the entries in the order of the new ones, for the owner's arrays; None if nothing has changed.
+        """
+        if not self._is_sparse:
+            return None
+        kept = np.flatnonzero(self.counts[: self.meta[kernel.USED]])
+        self._keep(kept)
+        return kept
+
+    def release(self) -> None:
+        """Give back room, between two steps, if few entries are live, as far as these keep their numbers."""
+        if self._is_sparse:
+            live = np.flatnonzero(self.counts[: self.meta[kernel.USED]])
+            self._keep(np.arange(live[-1] + 1 if len(live) else 0))
+            # No term is kept for them.
+            self.keys.reshape(self.capacity, -1)[self.counts == 0] = 0
+            # Those with the lowest numbers are used next, so that there will be more room behind the last one.
+            free = self.free[: self.meta[kernel.FREE]]
+            free[:] = free[::-1].copy()
+
+    @property
+    def _is_sparse(self) -> bool:
+        return self.width > 0 and SHRINK_FROM * _least_for(self.live) <= self.capacity
+
+    def _keep(self, entries: npt.NDArray[np.int64]) -> None:
+        """Keep these entries alone, with numbers from 0 on."""
+        before, capacity = self.capacity, _least_for(len(entries))
+        self.keys = rows_of(self.keys, entries, before, capacity)
+        self.counts = rows_of(self.counts, entries, before, capacity)
+        self.free = np.zeros(capacity, np.int32)
+        self.table = np.zeros(2 * capacity, np.int64)
+        self.meta[kernel.USED] = len(entries)
+        self._rebuild()
+
+    def renumber(self, column: int, numbers: npt.NDArray[np.int64]) -> None:
+        """One column of the keys has numbers of another table's entries, whose new ones are given by the former ones."""
+        keys = self.keys.reshape(self.capacity, -1)[: self.meta[kernel.USED]]
+        keys[:, column] = numbers[keys[:, column]]
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        kernel.rebuild(self.table, self.keys, self.width, self.counts, self.free, self.meta)
 
     def _grow(self, capacity: int) -> None:
         extra = capacity - self.capacity
@@ -100,3 +146,8 @@ class KeyTable(StateRecord):
     @property
     def nbytes(self) -> int:
         return self.table.nbytes + self.keys.nbytes + self.counts.nbytes + self.free.nbytes
+
+
+def _least_for(keys: int) -> int:
+    """The capacity that so many keys need at least."""
+    return max(_SMALLEST, 1 << max(keys - 1, 0).bit_length())

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.windows import partition as kernel
+from cqels_py.state.arrays import new_numbers
 from cqels_py.state.key_table import KeyTable
 
 Int64 = npt.NDArray[np.int64]
@@ -78,3 +79,21 @@ def grown(rows: Int64, needed: int) -> Int64:
     larger = np.zeros((len(rows), max(needed, 2 * size)), np.int64)
     larger[:, :size] = rows
     return larger
+
+
+def kept_lists(ends: Int64, nodes: Int64, slots: Int64, places: Int64) -> tuple[Int64, Int64, Int64]:
+    """These lists, which are not empty, with their nodes and units alone; `places` counts these then."""
+    levels, level = [], ends[kernel.OLDEST]
+    while len(level):
+        levels.append(level)
+        following = nodes[kernel.NEXT, level]
+        level = following[following >= 0]
+    of_nodes = np.concatenate([np.zeros(0, np.int64), *levels])
+    of_slots = np.flatnonzero(slots[kernel.LISTS, : int(places[kernel.SLOT_COUNT])] > 0)
+    numbers = np.append(new_numbers(of_nodes, nodes.shape[1]), -1)
+    fewer = np.array(
+        [numbers[nodes[kernel.NEXT, of_nodes]], new_numbers(of_slots, slots.shape[1])[nodes[kernel.SLOT, of_nodes]]]
+    )
+    places[[kernel.NODE_COUNT, kernel.SLOT_COUNT]] = len(of_nodes), len(of_slots)
+    places[[kernel.FREE_NODE, kernel.FREE_SLOT]] = -1
+    return numbers[ends], grown(fewer, _SMALLEST), grown(slots.take(of_slots, axis=1), _SMALLEST)

@@ -24,6 +24,7 @@ from cqels_py.kernels.windows.sliding import (
     START,
     VARINTS,
 )
+from cqels_py.state.arrays import SHRINK_FROM
 
 Int64 = npt.NDArray[np.int64]
 _NOTHING = np.empty(0, np.int64)
@@ -73,6 +74,15 @@ class LeafBuffer(StateRecord):
         """Count the free room again before it is needed next."""
         self.counters[SPARE] = 0
         self.counters[ROOM_THROUGH] = 0 if len(self.columns) else NEVER
+
+    def shrink(self) -> None:
+        """Give back room, between two steps, after mappings have become much fewer."""
+        columns, varints = _capacity_for(len(self), self._smallest), _capacity_for(self._used_bytes + 1, self._smallest)
+        if SHRINK_FROM * columns <= self.columns.shape[1]:
+            self._lay_out(columns)
+        if SHRINK_FROM * varints <= len(self.varints):
+            self._lay_out_varints(self._used_bytes, varints)
+        self.after_restore()
 
     @property
     def start(self) -> int:
@@ -155,12 +165,16 @@ class LeafBuffer(StateRecord):
         self.counters[ROOM_THROUGH] = min(self.start + self.columns.shape[1], self.end + max(needed, self._smallest))
 
     def _reserve_varints(self, points: Int64) -> None:
-        used = (self.ends.item(kernel.END) - self.ends.item(kernel.EXPIRING + kernel.AT)) % len(self.varints)
+        used = self._used_bytes
         needed = used + _most_bytes(points) + 1
         if _is_to_be_resized(needed, len(self.varints), self._smallest):
             self._lay_out_varints(used, _capacity_for(needed, self._smallest))
         # Each of these points takes MOST_BYTES off.
         self.counters[SPARE] = len(self.varints) - needed + kernel.MOST_BYTES * len(points)
+
+    @property
+    def _used_bytes(self) -> int:
+        return (self.ends.item(kernel.END) - self.ends.item(kernel.EXPIRING + kernel.AT)) % len(self.varints)
 
     def _lay_out_varints(self, used: int, room: int) -> None:
         first = self.ends.item(kernel.EXPIRING + kernel.AT)
@@ -217,6 +231,7 @@ class SparseLeafBuffer(StateRecord):
     STATE = ("points", "columns", "_kept", "_end", "_released")
 
     def __init__(self, width: int, capacity: int = 256) -> None:
+        self._smallest = capacity
         self.points = np.zeros(capacity, np.int64)
         self.columns = np.zeros((width, capacity), np.int64)
         self._kept = np.zeros(capacity, np.bool_)
@@ -271,11 +286,23 @@ class SparseLeafBuffer(StateRecord):
         self._released += len(places)
 
     def _make_room(self, count: int) -> None:
-        places = np.flatnonzero(self._kept[: self._end])
-        capacity = len(self.points)
+        self._move(self._capacity_for(count, len(self.points)))
+
+    def _capacity_for(self, count: int, capacity: int) -> int:
+        """Room for so many more, from a capacity on."""
         # The cost of a move is at most a constant for each mapping that has arrived since the last one.
-        while 2 * (len(places) + count) > capacity:
+        while 2 * (len(self) + count) > capacity:
             capacity *= 2
+        return capacity
+
+    def shrink(self) -> None:
+        """Give back room, between two steps, after mappings have become much fewer."""
+        capacity = self._capacity_for(0, self._smallest)
+        if SHRINK_FROM * capacity <= len(self.points):
+            self._move(capacity)
+
+    def _move(self, capacity: int) -> None:
+        places = np.flatnonzero(self._kept[: self._end])
         points, columns = np.zeros(capacity, np.int64), np.zeros((len(self.columns), capacity), np.int64)
         points[: len(places)] = self.points[places]
         columns[:, : len(places)] = self.columns[:, places]

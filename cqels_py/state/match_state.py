@@ -15,6 +15,7 @@ from cqels_py.batches.delta import Delta, insertions
 from cqels_py.kernels.patterns import runs as kernel
 from cqels_py.kernels.patterns.start_heap import LONGEST, TREE_FIELDS
 from cqels_py.kernels.primitives.state_record import ArrayTable, StateArray, StateRecord
+from cqels_py.state.arrays import SHRINK_FROM
 from cqels_py.state.ordered_rows import OrderedRows
 from cqels_py.state.stop import Stop
 
@@ -133,8 +134,8 @@ class MatchState(StateRecord):
             if at > len(rows):
                 break
             self.make_room()
-        if len(self._words) > max(_LEAST_SHRUNK, 8 * (meta.item(kernel.NEXT) - meta.item(kernel.TAIL))):
-            self._shrink()
+        if len(self._words) > max(_LEAST_SHRUNK, 8 * self._live_nodes):
+            self._shrink_to(len(self._words) // 2)
         return self._out[: meta.item(kernel.MADE)]
 
     def found(self) -> Delta:
@@ -143,11 +144,24 @@ class MatchState(StateRecord):
         tick, sign = found[:, kernel.OUT_TICK].astype(np.int32), found[:, kernel.OUT_SIGN].astype(np.int8)
         return Delta(tick, sign, found[:, kernel.OUT_VALUES :].T)
 
-    def _shrink(self) -> None:
-        """Give memory back after a burst: half of the nodes' ring, of which an eighth is in use, and the table's empty slots."""
-        first, following = self._meta.item(kernel.TAIL), self._meta.item(kernel.NEXT)
-        self._nodes = _resized(self._words, first, following, len(self._words) // 2)
+    @property
+    def _live_nodes(self) -> int:
+        return self._meta.item(kernel.NEXT) - self._meta.item(kernel.TAIL)
+
+    def _shrink_to(self, size: int) -> None:
+        """Give memory back after a burst: a smaller ring of nodes, and a table without heads of dead lists."""
+        self._nodes = _resized(self._words, self._meta.item(kernel.TAIL), self._meta.item(kernel.NEXT), size)
         self._rebuild()
+
+    def shrink(self) -> None:
+        """Give back room, between two steps, after nodes have become much fewer."""
+        size = max(_FIRST_ROOM, 1 << self._live_nodes.bit_length())
+        if SHRINK_FROM * size <= len(self._words):
+            self._shrink_to(size)
+        first, following = self._meta.item(kernel.TREES_TAIL), self._meta.item(kernel.NEXT_TREE)
+        size = max(_FIRST_ROOM, 1 << (following - first).bit_length())
+        if SHRINK_FROM * size <= len(self._trees):
+            self._trees = _resized(self._trees, first, following, size)
 
     def make_room(self) -> None:
         """The reason for which the kernel has stopped. Stopped, if it is to stop altogether."""

@@ -52,6 +52,20 @@ def values_of(owner: object) -> NamedValues:
     return values
 
 
+def shrink(owner: object) -> None:
+    """Give back the room that an object's state needs no more, between two steps: its own `shrink`, or those of its parts.
+
+    The method of a class is responsible for its parts too, as these may number what others keep.
+    """
+    if hasattr(owner, "shrink"):
+        owner.shrink()
+        return
+    for _, attribute, _ in _attributes(owner):
+        for _, part in _parts(attribute) or [("", attribute)]:
+            if hasattr(type(part), "STATE"):
+                shrink(part)
+
+
 def restore(owner: object, values: Mapping[str, Array | Plain]) -> None:
     """Give this state to a new object that was made with the same arguments as the one that had it.
 

@@ -12,6 +12,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.rows import top as kernel
 from cqels_py.kernels.structures import ordered_blocks
+from cqels_py.state.arrays import new_numbers
 from cqels_py.state.key_table import KeyTable
 
 _ENDLESS = 1 << 60
@@ -65,12 +66,29 @@ class OrderedRows(StateRecord):
         needed = kernel.blocks_for(int(self._state[ordered_blocks.USED]), rows)
         if needed <= had:
             return
-        new = max(needed, had * 5 // 4) - had
+        self._add_blocks(max(needed, had * 5 // 4) - had)
+
+    def _add_blocks(self, new: int) -> None:
+        had = len(self._blocks)
         self._blocks = np.concatenate([self._blocks, np.zeros((new, ordered_blocks.SIZE), np.int64)])
         self._directory = np.concatenate([self._directory, np.zeros((2, new), np.int64)], axis=1)
         # A free list: each free block has the number of the next one.
         self._blocks[had:, 0] = np.append(np.arange(had + 1, had + new), self._state[ordered_blocks.FREE])
         self._state[ordered_blocks.FREE] = had
+
+    def shrink(self) -> None:
+        """Give back room, between two steps, after rows have become much fewer."""
+        before, kept = self._index.capacity, self._index.compact()
+        if kept is None:
+            return
+        numbers, used = new_numbers(kept, before), int(self._state[ordered_blocks.USED])
+        of, counts = self._directory[:, :used]
+        blocks = np.zeros((used, ordered_blocks.SIZE), np.int64)
+        filled = np.arange(ordered_blocks.SIZE) < counts[:, np.newaxis]
+        blocks[filled] = numbers[self._blocks[of][filled]]
+        self._blocks, self._directory = blocks, np.array([np.arange(used), counts])
+        self._state[ordered_blocks.FREE] = -1
+        self._add_blocks(used // 4 + 1)
 
     def take(self, delta: Delta, texts: npt.NDArray[np.uint8], spans: npt.NDArray[np.int64]) -> Delta:
         """Insert and retract rows. Returns the changes of the slice, by tick; within a tick a row may enter it and leave it.

@@ -5,6 +5,8 @@ The arrays of `kernels.structures.reach_trees`, and their growth.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +15,7 @@ from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.rows import transitive_closure as kernel
 from cqels_py.kernels.structures import reach_trees as layout
 from cqels_py.kernels.structures.hash_table import ZERO
+from cqels_py.state.arrays import SHRINK_FROM, new_numbers
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.stop import Stop
 
@@ -90,6 +93,36 @@ class ReachTrees(StateRecord):
         layout.enter_all(self.trees, self.tree_table, table)
         self.tree_table = table
 
+    def shrink(self) -> None:
+        """Give back room, between two steps, after edges or pairs have become much fewer."""
+        edges, nodes, room = self.edge_index.capacity, self.node_index.capacity, len(self.queue)
+        kept_edges, kept_nodes = self.edge_index.compact(), self.node_index.compact()
+        fewer = max(_SMALLEST, 1 << (self.pairs * 3 // 2).bit_length())
+        if SHRINK_FROM * fewer <= room:
+            room = fewer
+        elif kept_edges is None and kept_nodes is None:
+            return
+        kept_trees = np.sort((self.tree_table[self.tree_table != 0] & layout.LOWER) - 1)
+        of_trees = np.append(new_numbers(kept_trees, len(self.queue)), layout.NONE)
+        of_edges, of_nodes = _numbers(kept_edges, edges), _numbers(kept_nodes, nodes)
+        self.edges = _rows(self.edges, kept_edges, self.edge_index.capacity, {
+            (layout.START, layout.END): of_nodes,
+            (layout.NEXT_OUT, layout.BEFORE_OUT, layout.NEXT_IN, layout.BEFORE_IN): of_edges,
+            (layout.FIRST_USER,): of_trees,
+        })  # fmt: skip
+        self.heads = _rows(
+            self.heads, kept_nodes, self.node_index.capacity, {(layout.FIRST_OUT, layout.FIRST_IN): of_edges}
+        )
+        self.trees = _rows(self.trees, kept_trees, room, {
+            (layout.SOURCE, layout.NODE): of_nodes,
+            (layout.EDGE,): of_edges,
+            (layout.NEXT_USER, layout.BEFORE_USER): of_trees,
+        })  # fmt: skip
+        self.queue, self.detached = np.zeros((2, room), np.int32)
+        self.cursor[kernel.USED], self.cursor[kernel.FREE] = len(kept_trees), layout.NONE
+        self.tree_table = np.zeros(2 * room, np.int64)
+        layout.enter_all(self.trees, np.arange(1, len(kept_trees) + 1), self.tree_table)
+
     def ids_of(self, nodes: npt.NDArray[np.int32]) -> Ids:
         """The ids of nodes by number: (width, n)."""
         width = self.node_index.width
@@ -106,3 +139,25 @@ class ReachTrees(StateRecord):
 
 def _grown(array: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
     return np.concatenate([array, np.zeros(size - len(array), np.int32)])
+
+
+def _numbers(kept: npt.NDArray[np.int64] | None, before: int) -> npt.NDArray[np.int64]:
+    """As `new_numbers`, where None keeps all as they are; behind them the number of none, which is -1."""
+    return np.append(np.arange(before) if kept is None else new_numbers(kept, before), layout.NONE)
+
+
+def _rows(
+    array: npt.NDArray[np.int32],
+    kept: npt.NDArray[np.int64] | None,
+    room: int,
+    numbers: Mapping[tuple[int, ...], npt.NDArray[np.int64]],
+) -> npt.NDArray[np.int32]:
+    """Records of which these are kept, None for all, in an array with room for so many; fields refer to others by new numbers."""
+    fields = 1 + max(map(max, numbers))
+    records = array.reshape(-1, fields)
+    found = np.full((room, fields), layout.NONE, np.int32)
+    count = len(records) if kept is None else len(kept)
+    found[:count] = records if kept is None else records[kept]
+    for places, new in numbers.items():
+        found[:count, places] = new[found[:count, places]]
+    return found.reshape(-1)

@@ -8,8 +8,9 @@ import numpy.typing as npt
 from cqels_py.event_time.windows import NEVER
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.windows import partition as kernel
+from cqels_py.state.arrays import new_numbers
 from cqels_py.state.key_table import KeyTable
-from cqels_py.state.last_by_value import grown
+from cqels_py.state.last_by_value import grown, kept_lists
 
 Int64 = npt.NDArray[np.int64]
 
@@ -70,6 +71,24 @@ class SessionsByValue(StateRecord):
             moved[:, : tail - head] = self._awaited[:, head:tail].copy()
             self._awaited = moved
             self._places[[kernel.HEAD, kernel.TAIL]] = 0, tail - head
+
+    def shrink(self) -> None:
+        """Give back room, between two steps, after sessions have become much fewer."""
+        before, kept = self._values.capacity, self._values.compact()
+        if kept is None:
+            return
+        head, tail = self._places[[kernel.HEAD, kernel.TAIL]].tolist()
+        awaited = self._awaited[:, head:tail]
+        # Rows of values whose sessions have ended are passed over anyway.
+        awaited = awaited.compress(np.isin(awaited[kernel.ENTRY], kept), axis=1)
+        awaited[kernel.ENTRY] = new_numbers(kept, before)[awaited[kernel.ENTRY]]
+        self._awaited = grown(awaited, max(_SMALLEST, awaited.shape[1]))
+        self._places[[kernel.HEAD, kernel.TAIL]] = 0, awaited.shape[1]
+        self._last = grown(self._last.take(kept, axis=1), self._values.capacity)
+        self._ends, self._nodes, self._slots = kept_lists(
+            self._ends.take(kept, axis=1), self._nodes, self._slots, self._places
+        )
+        self._ends = grown(self._ends, self._values.capacity)
 
     def live_ids(self) -> Int64:
         return self._values.live_ids()

@@ -12,6 +12,7 @@ from cqels_py.batches.elements import Ids
 from cqels_py.kernels.aggregates.group_records import HEAP, HEAP_META
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
 from cqels_py.kernels.structures import arena, heaps, monotonic_queue
+from cqels_py.state.arrays import SHRINK_FROM
 
 _FIRST_PLACES = 64
 _ROOM, _FEW_PLACES = 2.5, 1 << 17
@@ -61,11 +62,24 @@ class TermRuns(StateRecord):
     def _move(self, runs: Sequence[RunsOf]) -> bool:
         """Compact the arena: a group has room for the most members that it ever had, and then only for those that it has now, and
         one more of each aggregate. False: little would be gained, and nothing is changed."""
-        needs = [heaps.count_places(of.words, of.width, place) for of in runs for place in of.places]
-        least, more = map(sum, zip(*needs, strict=True))
-        if len(self.heap) < max(_ROOM * least, least + more + heaps.LANES):
+        least, needed = _places_for(runs)
+        if len(self.heap) < max(_ROOM * least, needed):
             return False
-        old, self.heap = self.heap, np.zeros_like(self.heap)
+        self._move_to(len(self.heap), runs)
+        return True
+
+    def shrink(self, runs: Sequence[RunsOf], *, groups_moved: bool) -> None:
+        """Give back room, between two steps. `groups_moved`: the runs of groups that are gone are not among `runs`."""
+        if not runs:
+            return
+        least, needed = _places_for(runs)
+        places = max(_FIRST_PLACES, 1 << (max(least * 3 // 2, needed) - 1).bit_length())
+        if groups_moved or SHRINK_FROM * places <= len(self.heap):
+            self._move_to(places, runs)
+
+    def _move_to(self, places: int, runs: Sequence[RunsOf]) -> None:
+        """Move all runs to an arena of so many places."""
+        old, self.heap = self.heap, np.zeros(places, np.int64)
         self.meta[:] = _NO_RUNS
         for of in runs:
             for place in of.places:
@@ -73,4 +87,10 @@ class TermRuns(StateRecord):
             if of.form is Form.MONOTONIC_QUEUE:
                 words = of.words.reshape(-1, of.width)
                 words[:, of.place + monotonic_queue.START] = words[:, of.place + monotonic_queue.FIRST]
-        return True
+
+
+def _places_for(runs: Sequence[RunsOf]) -> tuple[int, int]:
+    """The places that the members of runs take, and those with which each aggregate's largest run can grow too."""
+    needs = [heaps.count_places(of.words, of.width, place) for of in runs for place in of.places]
+    least, more = map(sum, zip(*needs, strict=True))
+    return least, least + more + heaps.LANES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -84,3 +85,41 @@ def test_live_ids_are_those_of_the_keys() -> None:
     table = KeyTable(2)
     count(table, [(1, (1, 2)), (1, (3, 4))])
     assert set(table.live_ids().tolist()) == {1, 2, 3, 4}
+
+
+def filled(keys: int, live: Sequence[int]) -> KeyTable:
+    """A table that had so many keys, each the number of its entry plus 1000, of which these are live."""
+    table = KeyTable(1)
+    count(table, [(1, (1000 + key,)) for key in range(keys)])
+    count(table, [(-1, (1000 + key,)) for key in sorted(set(range(keys)) - set(live))])
+    return table
+
+
+def test_a_sparse_table_is_compacted() -> None:
+    table = filled(5000, [7, 4000, 4999])
+    kept = table.compact()
+    assert kept is not None
+    assert kept.tolist() == [7, 4000, 4999]
+    assert (table.capacity, table.entries, table.live, table.spare) == (64, 3, 3, 61)
+    assert table.keys_of(np.arange(3)).tolist() == [[1007, 5000, 5999]]
+    assert table.compact() is None
+    # Keys are found again, and others get new entries.
+    count(table, [(1, (5000,)), (1, (1,))])
+    assert (table.counts[:4].tolist(), table.live) == ([1, 2, 1, 1], 4)
+
+
+def test_a_table_is_compacted_only_where_it_gets_much_smaller() -> None:
+    table = filled(5000, range(2049, 5000))
+    assert table.compact() is None
+    assert table.live == 2951
+
+
+def test_entries_that_keep_their_numbers() -> None:
+    table = filled(5000, [7, 400])
+    table.release()
+    assert (table.capacity, table.live, table.keys_of(np.array([7, 400])).tolist()) == (512, 2, [[1007, 1400]])
+    # Terms of released entries are not kept.
+    assert sorted(set(table.live_ids().tolist())) == [0, 1007, 1400]
+    # The next key gets the lowest number.
+    count(table, [(1, (1,))])
+    assert table.counts[0] == 1

@@ -26,7 +26,7 @@ DETACHED = np.int64(-1)
 
 _SHIFT = np.int64(32)
 _UPPER = np.int64(-(1 << 32))
-_LOWER = np.int64((1 << 32) - 1)
+LOWER = np.int64((1 << 32) - 1)
 
 
 @jit_inline
@@ -43,7 +43,7 @@ def find_pair(trees, tree_table, source, node):
     while tree_table[position] != 0:
         word = tree_table[position]
         if word & _UPPER == hashed & _UPPER:
-            t = (word & _LOWER) - 1
+            t = (word & LOWER) - 1
             if trees[t * TREE_FIELDS + SOURCE] == source and trees[t * TREE_FIELDS + NODE] == node:
                 return np.int64(t)
         position = (position + 1) & mask
@@ -66,11 +66,11 @@ def remove_pair(trees, tree_table, t):
     """Remove a pair from the hash table. Entries after it are shifted back, so that no tombstone is left."""
     mask = np.int64(len(tree_table) - 1)
     hole = hash_pair(trees[t * TREE_FIELDS + SOURCE], trees[t * TREE_FIELDS + NODE]) & mask
-    while (tree_table[hole] & _LOWER) - 1 != t:
+    while (tree_table[hole] & LOWER) - 1 != t:
         hole = (hole + 1) & mask
     position = (hole + 1) & mask
     while tree_table[position] != 0:
-        other = (tree_table[position] & _LOWER) - 1
+        other = (tree_table[position] & LOWER) - 1
         home_slot = hash_pair(trees[other * TREE_FIELDS + SOURCE], trees[other * TREE_FIELDS + NODE]) & mask
         if ((position - home_slot) & mask) >= ((position - hole) & mask):
             tree_table[hole] = tree_table[position]
@@ -154,4 +154,4 @@ def enter_all(trees, old_table, tree_table):
     """Insert the pairs of `old_table` into a larger table (all zero)."""
     for position in range(len(old_table)):
         if old_table[position] != 0:
-            insert_pair(trees, tree_table, (old_table[position] & _LOWER) - 1)
+            insert_pair(trees, tree_table, (old_table[position] & LOWER) - 1)

@@ -761,18 +761,9 @@ def _move_ring(at, tables, rings, ring_ids, new_rings, new_ids, new_meta):
     tables[at] = word_as(word, place, _least_size(word), count)
 
 
-@jit_inline
-def age_of(slot, head, capacity):
-    """The distance of a slot from the slot `head` in a circular buffer."""
-    age = slot - head
-    return age + capacity if age < 0 else age
-
-
 @jit_flat
-def renumber_slots(port, ports, indexes, groups, tables, rings, new_capacity):
-    """Renumber the slots in the rings after a port's circular buffer was enlarged: leaves that had wrapped around are
-    at other slots now."""
-    capacity, head = ports[port * PORT_FIELDS + CAPACITY], ports[port * PORT_FIELDS + HEAD]
+def renumber_slots(port, ports, indexes, groups, tables, rings, slots):
+    """Renumber the slots in a port's rings: `slots` has the new one by the former one."""
     for index in range(ports[port * PORT_FIELDS + FIRST_INDEX], ports[port * PORT_FIELDS + LAST_INDEX]):
         group = indexes[index * INDEX_FIELDS + GROUP]
         stride = groups[group * GROUP_FIELDS + STRIDE]
@@ -785,7 +776,7 @@ def renumber_slots(port, ports, indexes, groups, tables, rings, new_capacity):
                 continue
             for i in range(count):
                 place = (oldest + i) & mask
-                slot = (head + age_of(slot_in(first, mask, place, rings), head, capacity)) % new_capacity
+                slot = np.int64(slots[slot_in(first, mask, place, rings)])
                 if mask > 0:
                     rings[first + place] = slot
                 else:

@@ -21,7 +21,7 @@ from cqels_py.kernels.aggregates.factorised_records import ROW_PORT, ROW_SIGN, R
 from cqels_py.kernels.aggregates.updates import FIRST, OF_INPUT, SEEN
 from cqels_py.kernels.primitives.dtypes import INT8, INT32, INT64
 from cqels_py.kernels.primitives.state_record import StateArray, StateRecord
-from cqels_py.state.arrays import longer_aligned
+from cqels_py.state.arrays import SHRINK_FROM, longer_aligned, new_numbers, rows_of
 from cqels_py.state.key_table import KeyTable
 from cqels_py.state.term_runs import Form, RunsOf, TermRuns
 from cqels_py.terms.layout import (
@@ -152,6 +152,8 @@ cache."""
 _SMALLEST_CHUNK, _FEW = 16, 65
 _MOST_NOTES = 8 * _CHUNK
 _SMALLEST_QUEUE = 64
+_GROUP_OF_VALUE = 1
+"""The column of a group's number among those of a term that counts once (`only_new` of kernels/aggregates/updates.py)."""
 NO_HASHED_NUMBERS, JUST_FLOATS = HashedNumbers(0), HashedNumbers(0, reals=True)
 _NO_WIDE = np.zeros(0, np.int64), np.zeros(0, np.uint32)
 
@@ -271,13 +273,37 @@ class GroupBy(StateRecord):
         values = len(self._aggregates) * rows
         self._results = np.zeros((4, values), np.int64)
 
-    def _grow_queue(self) -> None:
-        """Double the room for mappings of FIFO input."""
-        mask, (head, tail) = len(self._queue) - 1, self._cursor[[grouping.HEAD, grouping.TAIL]].tolist()
-        there = np.arange(head, tail)
-        grown = np.zeros(2 * len(self._queue), np.int32)
-        grown[there & (len(grown) - 1)] = self._queue[there & mask]
-        self._queue = grown
+    def _lay_out_queue(self, size: int) -> None:
+        """Room for so many mappings of FIFO input, a power of two."""
+        there, mask = self._in_queue(), len(self._queue) - 1
+        queue = np.zeros(size, np.int32)
+        queue[there & (size - 1)] = self._queue[there & mask]
+        self._queue = queue
+
+    def _in_queue(self) -> npt.NDArray[np.int64]:
+        """The numbers of the mappings that are in the queue."""
+        return np.arange(*self._cursor[[grouping.HEAD, grouping.TAIL]].tolist())
+
+    def shrink(self) -> None:
+        """Give back room, between two steps, after groups or mappings have become much fewer."""
+        before, kept = self.index.capacity, self.index.compact()
+        if kept is not None:
+            self._keep_groups(kept, before)
+        self._terms.shrink(self._runs(), groups_moved=kept is not None)
+        self._distinct_values.compact()
+        size = max(_SMALLEST_QUEUE, 1 << len(self._in_queue()).bit_length())
+        if SHRINK_FROM * size <= len(self._queue):
+            self._lay_out_queue(size)
+
+    def _keep_groups(self, kept: npt.NDArray[np.int64], before: int) -> None:
+        """Keep what belongs to these of `before` groups, and number them anew."""
+        groups, numbers = self.index.capacity, new_numbers(kept, before)
+        self._words = rows_of(self._words, kept, before, groups)
+        self._apart = rows_of(self._apart, kept, before, groups)
+        self._port_counts = rows_of(self._port_counts, kept, before, groups)
+        there = self._in_queue() & (len(self._queue) - 1)
+        self._queue[there] = numbers[self._queue[there]]
+        self._distinct_values.renumber(_GROUP_OF_VALUE, numbers)
 
     def make_room(self, groups: int) -> None:
         """Make room for new groups; no group may wait for delivery."""
@@ -299,7 +325,10 @@ class GroupBy(StateRecord):
 
     def more_terms(self) -> None:
         """Room for more members of bags, monotonic queues and sorted runs."""
-        self._terms.grow([RunsOf(form, self._words, self._group_words, at) for form, at in self._kept_terms])
+        self._terms.grow(self._runs())
+
+    def _runs(self) -> list[RunsOf]:
+        return [RunsOf(form, self._words, self._group_words, at) for form, at in self._kept_terms]
 
     def reserve_deferred(self, rows: int) -> None:
         """Make room for the values of `rows` rows that are computed later. That of an exceptionally large delta is not kept for
@@ -368,7 +397,7 @@ class GroupBy(StateRecord):
         elif status == grouping.DISTINCT_FULL:
             self.make_distinct_room()
         elif status == grouping.QUEUE_FULL:
-            self._grow_queue()
+            self._lay_out_queue(2 * len(self._queue))
         elif status == grouping.CHUNK_SMALL:
             self.make_notes(1 << self._rows_of_tick(tick).bit_length())
         else:

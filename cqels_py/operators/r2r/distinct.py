@@ -50,6 +50,9 @@ class DistinctRows:
         """The different mappings that are there (width, n)."""
         return self.index.keys_of(np.flatnonzero(self.index.counts))
 
+    def shrink(self) -> None:
+        self.index.compact()
+
     def live_ids(self) -> Iterable[Ids]:
         return (self.index.live_ids(),)
 

@@ -39,6 +39,10 @@ class NumberRows:
         assert status == kernel.DONE, "a retracted mapping was never inserted"
         return delta.with_columns(np.concatenate([delta.columns, number[np.newaxis]]))
 
+    def shrink(self) -> None:
+        """The numbers of rows that are there stay as they are."""
+        self._index.release()
+
     def live_ids(self) -> Iterable[Ids]:
         return (self._index.live_ids(),)
 

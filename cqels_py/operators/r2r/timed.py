@@ -18,6 +18,7 @@ from cqels_py.event_time.clock import Ticks
 from cqels_py.kernels.rows.distinct import count_rows
 from cqels_py.kernels.structures.hash_table import USED
 from cqels_py.operators.r2r.rows import ColumnExpression
+from cqels_py.state.arrays import rows_of
 from cqels_py.state.key_table import KeyTable
 
 
@@ -102,6 +103,13 @@ class _Timed:
 
     def _chosen(self, columns: Ids) -> list[npt.NDArray[np.int64]]:
         return [columns[c] for c in self._inputs]
+
+    def shrink(self) -> None:
+        """Between two steps all rows that have been shown are there."""
+        before, kept = self._rows.capacity, self._rows.compact()
+        if kept is not None:
+            self._shown = rows_of(self._shown, kept, before, self._rows.capacity)
+            self._value = rows_of(self._value, kept, before, self._rows.capacity)
 
     def live_ids(self) -> Iterable[Ids]:
         return (self._rows.live_ids(), self._value, *self._expression.live_ids())

@@ -127,6 +127,9 @@ class Answers:
     def live_ids(self) -> Iterable[Ids]:
         return (self._bag.live_ids(),)
 
+    def shrink(self) -> None:
+        self._bag.compact()
+
     @property
     def nbytes(self) -> int:
         return self._bag.nbytes

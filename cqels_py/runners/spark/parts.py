@@ -337,6 +337,8 @@ class ReadingState:
         return query.dataflow
 
     def state(self) -> State:
+        self.runner.shrink()
+        self.runner.release_terms()
         part: NamedValues = {
             "needed": self.needed,
             "skipped": self.skipped,
@@ -397,7 +399,7 @@ class LaterState:
         self._release_terms()
 
     def _release_terms(self) -> None:
-        """Release terms that nothing refers to, whenever the dictionary has doubled since the last time."""
+        """Release terms that nothing refers to, whenever the dictionary has doubled since the last time, or the state has shrunk."""
         if len(self.dictionary) >= self.collect_at:
             self.dictionary.collect(list(self.dataflow.live_ids()))
             self.dataflow.forget_evaluations()
@@ -412,6 +414,9 @@ class LaterState:
         return None
 
     def state(self) -> State:
+        if self.dataflow.shrink():
+            self.collect_at = 0
+            self._release_terms()
         return {
             _TERMS: dictionary_state(self.dictionary),
             _PART: {**values_of(self), "rendered": self.results.delivered, "left_out": self.results.left_out},
