@@ -17,6 +17,7 @@ import secrets
 import struct
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -45,7 +46,6 @@ _DIGEST, _DIGEST_AT = struct.Struct("<q"), 4
 _DIGESTED = _DIGEST_AT + _DIGEST.size
 """The bytes of a record from here on are in its digest."""
 _HEAD_1 = struct.Struct("<4sQQB16s")
-_PRIME, _MASK, _SIGN = 0x9E3779B97F4A7C15, (1 << 64) - 1, 1 << 63
 _AT_LEAST, _AT_MOST = 1 << 12, 1 << 24
 """Bytes of memory for a record that are kept for the next one."""
 GATHER = 0.002
@@ -96,18 +96,45 @@ class Head(NamedTuple):
         return head if head.to_bytes() == data[:_BEGIN] else None
 
 
+class Digests:
+    """The digest of digests, all signed numbers."""
+
+    def __init__(self, first: int) -> None:
+        self._hash = hashlib.blake2b(_DIGEST.pack(first), digest_size=_DIGEST.size)
+        self._last = array("q")
+        self.add = self._last.append
+        """Takes in another one."""
+
+    def gather(self) -> None:
+        """Take less memory."""
+        self._hash.update(self._last)
+        del self._last[:]
+
+    @property
+    def all(self) -> int:
+        """Of those so far."""
+        self.gather()
+        found: int = _DIGEST.unpack(self._hash.digest())[0]
+        return found
+
+
 class ReadLog(NamedTuple):
     """The content of a log. `head`: None in the formats before this one, and if it was not written whole.
 
-    `digest`: of everything up to the last record, a signed number. `length`: the bytes up to there; `torn`: those behind them.
+    `digests`: of the head and the records. `length`: the bytes up to there; `torn`: those behind them.
     """
 
     number: int
     head: Head | None
     records: list[Record]
-    digest: int
+    digests: Digests
     length: int
     torn: int
+
+    @property
+    def digest(self) -> int:
+        """Of everything up to the last record."""
+        return self.digests.all
 
 
 class Log:
@@ -126,8 +153,9 @@ class Log:
         self._seed = self._place = 0
         self.size = 0
         """Bytes of the current file."""
-        self.digest = self.before = 0
-        """The digests of the records so far, and of the log before the current one."""
+        self.before = 0
+        """The digest of the log before the current one."""
+        self._digests: Digests | None = None
         # Bytes, of all files.
         self._appended = self._synced = 0
         self._synced_at = 0.0
@@ -147,7 +175,8 @@ class Log:
         # Nothing is appended to the former one once its digest has been taken.
         with self._syncing, self._lock:
             self._sync_rest()
-            head = Head(engine, secrets.token_hex(8), number, self.digest)
+            before = self.before if self._digests is None else self._digests.all
+            head = Head(engine, secrets.token_hex(8), number, before)
             try:
                 descriptor = durable_files.create(path, head.to_bytes())
                 try:
@@ -169,13 +198,13 @@ class Log:
             self.close()
             self._descriptor = descriptor
             self._path, self._place, self.size = path, 0, _BEGIN
-            self.before, self.digest, self._seed = head.before, head.digest, head.digest
+            self.before, self._seed, self._digests = before, head.digest, Digests(head.digest)
 
     def resume(self, found: ReadLog) -> None:
         """Go on with a log that has been read; a torn record at its end is cut."""
         assert found.head is not None
         self._path, self._place = _path(self._folder, found.number), len(found.records)
-        self.before, self.digest, self._seed = found.head.before, found.digest, found.head.digest
+        self.before, self._seed, self._digests = found.head.before, found.head.digest, found.digests
         try:
             if found.torn:
                 durable_files.cut(self._path, found.length)
@@ -192,7 +221,7 @@ class Log:
         with self._lock:
             if self._broken is not None:
                 self._check()
-            assert self._descriptor is not None
+            assert self._descriptor is not None and self._digests is not None
             record, digest = self._packed(kind, content)
             try:
                 durable_files.append(self._descriptor, record)
@@ -200,7 +229,7 @@ class Log:
                 self._cut_unfinished(error)
                 raise StorageError(f"cannot write {self._path}: {error.strerror}; nothing was taken in") from error
             self._place += 1
-            self.digest = _with(self.digest, digest)
+            self._digests.add(digest)
             self._appended += len(record)
             self.size += len(record)
 
@@ -208,6 +237,12 @@ class Log:
     def place(self) -> int:
         """How many records the current file has."""
         return self._place
+
+    @property
+    def digest(self) -> int:
+        """Of the current file so far."""
+        assert self._digests is not None
+        return self._digests.all
 
     @property
     def unsynced(self) -> int:
@@ -264,7 +299,7 @@ class Log:
             end = at + len(block)
             data[at:end] = block
             at = end
-        digest = int(xxh64(record, _DIGESTED, size, self._seed))
+        digest = xxh64(record, _DIGESTED, size, self._seed)
         _DIGEST.pack_into(data, _DIGEST_AT, digest)
         return data, digest
 
@@ -322,29 +357,25 @@ def read(folder: Path, number: int) -> ReadLog:
         if head is None:
             if len(data) > begin:
                 raise Incomplete(f"{path} is damaged in its first {_BEGIN} bytes")
-            return ReadLog(number, None, [], 0, 0, len(data))
+            return ReadLog(number, None, [], Digests(0), 0, len(data))
     elif magic not in (_MAGIC_2, _MAGIC_1):
         if _MAGIC.startswith(magic):
-            return ReadLog(number, None, [], 0, 0, len(data))
+            return ReadLog(number, None, [], Digests(0), 0, len(data))
         raise Incomplete(f"{path} is damaged, or of another format: this version reads {FORMAT - 2} to {FORMAT}")
     seed = number if head is None else head.digest
     intact = partial(_record_1 if magic == _MAGIC_1 else _record, data, seed)
-    found, at, digest = list[Record](), begin, seed
+    found, at, digests = list[Record](), begin, Digests(seed)
     while (record := intact(at)) is not None and record.place == len(found):
         found.append(record.record)
-        at, digest = record.end, _with(digest, record.digest)
+        digests.add(record.digest)
+        at = record.end
     if any(place >= len(found) for place in _places(data, at + 1, intact)):
         raise Incomplete(f"{path} is damaged at byte {at}, after {len(found)} records, and the others depend on those")
-    return ReadLog(number, head, found, digest, at, len(data) - at)
+    return ReadLog(number, head, found, digests, at, len(data) - at)
 
 
 def _path(folder: Path, number: int) -> Path:
     return folder / name_of(number)
-
-
-def _with(digest: int, another: int) -> int:
-    """A digest of digests so far, and another one: a signed number."""
-    return ((digest * _PRIME + another + _SIGN) & _MASK) - _SIGN
 
 
 class _Intact(NamedTuple):

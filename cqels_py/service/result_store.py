@@ -212,11 +212,11 @@ class ResultStore:
             if self._leader is None:
                 # Otherwise that one has done so.
                 self._sync_last()
-            self._begin_at(first, _id_of(path))
-            durable_files.link(path, self._name(first))
+            id_ = _id_of(path)
+            durable_files.link(path, self._name_with(first, id_))
+            self._began_at(first, id_)
         except OSError as error:
             raise StorageError(f"cannot write to {self._folder}: {error.strerror}") from error
-        self._began_at(first)
         self._is_linked = True
 
     def _take_shared(self) -> int:
@@ -409,8 +409,10 @@ class ResultStore:
         return Path(self._name(first))
 
     def _name(self, first: int) -> str:
+        return self._name_with(first, self._ids.get(first, ""))
+
+    def _name_with(self, first: int, id_: str) -> str:
         # A text, as a path takes as long to make as a file to open.
-        id_ = self._ids.get(first)
         return f"{self._folder}{os.sep}{first:016}{f'-{id_}.results' if id_ else '.ndjson'}"
 
     @property
@@ -487,9 +489,9 @@ class ResultStore:
         try:
             durable_files.make_folder(self._folder)
             self._sync_last()
-            self._begin_at(first, secrets.token_hex(8))
-            self._path(first).touch()
-            self._began_at(first)
+            id_ = secrets.token_hex(8)
+            Path(self._name_with(first, id_)).touch()
+            self._began_at(first, id_)
             self._is_linked = False
             self._remove_oldest()
         except OSError as error:
@@ -504,16 +506,13 @@ class ResultStore:
             finally:
                 os.close(descriptor)
 
-    def _begin_at(self, first: int, id_: str) -> None:
-        """There will be a file of this id, perhaps in the place of an empty one."""
-        if self._files[-1:] == [first]:
-            durable_files.remove(self._path(first))
-        self._ids[first], self._digest = id_, id_.encode()
-
-    def _began_at(self, first: int) -> None:
+    def _began_at(self, first: int, id_: str) -> None:
         """There is another file; it may have taken the place of an empty one."""
         if not self._files or self._files[-1] != first:
             self._files.append(first)
+        elif self._ids.get(first) != id_:
+            durable_files.remove(self._path(first))
+        self._ids[first], self._digest = id_, id_.encode()
         self._began = True
 
     def _remove_oldest(self) -> None:
@@ -561,12 +560,11 @@ class ResultStore:
     def _open(self) -> None:
         if not self._folder.is_dir():
             return
-        for found in map(_FILE.fullmatch, os.listdir(self._folder)):
-            if found is not None:
-                self._files.append(int(found[1]))
-                if found[2]:
-                    self._ids[int(found[1])] = found[2]
-        self._files.sort()
+        # A file in the place of an empty one comes behind that.
+        for name in sorted(os.listdir(self._folder), key=lambda name: os.path.getsize(self._folder / name)):
+            if (found := _FILE.fullmatch(name)) is not None:
+                self._ids[int(found[1])] = found[2] or ""
+        self._files = sorted(self._ids)
         if not self._files:
             return
         first = self._files[-1]

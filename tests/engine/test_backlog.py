@@ -563,7 +563,7 @@ def test_the_file_lies_in_the_folder_of_the_checkpoint(
     assert asked == [tmp_path if kept else None]
     assert [*to.held] == [*range(1, 61)]
     assert {path.name for path in tmp_path.iterdir()} == (
-        {"000000000000.log", "000000000000.snapshot", "lock"} if kept else set()
+        {"000000000000.log", "000000000000.snapshot", "lock", "manifest"} if kept else set()
     )
 
 

@@ -651,7 +651,7 @@ class LoggedInputs(Inputs):
         restoring.restore(state)
         loaded = cast(int, self._snapshots.loaded)
         origin = origin_of(state)
-        self._log.digest = 0 if origin is None else origin.before
+        self._log.before = 0 if origin is None else origin.before
         self._number, last, dropped = loaded, None, list[int]()
         for found in logs_behind(self._folder, contents, loaded, state):
             if last is not None and is_followed_by_files(last.records):
@@ -703,7 +703,7 @@ class LoggedInputs(Inputs):
             return
         if last.torn:
             durable_files.cut(self._folder / log.name_of(last.number), last.length)
-        self._log.digest = last.digest
+        self._log.before = last.digest
         self._number += 1
         self._begin_log(self._number)
 
