@@ -47,20 +47,21 @@ _DIRECTED = 'the "@direction" of a text is left out, as RDF 1.1 has none'
 _MOST_REMEMBERED = 1 << 16
 _RIGHT: set[str] = set()
 """IRIs and language tags that have been judged right, of all documents."""
-_CHARACTERS = rb"(?:[A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*+"
+_ALLOWED = rb"[A-Za-z0-9._~:/?@!$&'()*+,;=-]*+"
+_CHARACTERS = rb"%b(?:%%[0-9A-Fa-f]{2}%b)*+" % (_ALLOWED, _ALLOWED)
 _IRI = rb"<[A-Za-z][A-Za-z0-9+.-]*+:(?://[A-Za-z0-9._~-]*+(?::[0-9]*+)?+(?=[/?#>])|(?!//))%b(?:#%b)?+>" % (
     _CHARACTERS,
     _CHARACTERS,
 )
 _NODE = rb"(?:%b|_:[0-9A-Za-z_]++)" % _IRI
-_LITERAL = (
-    rb'"(?:[^"\\]++|\\.)*+"(?:@[A-Za-z]{2,3}(?:-[A-Za-z]{4})?+(?:-[A-Za-z]{2})?+|\^\^(?!<[^<>]*angString>)%b)?+' % _IRI
-)
-_SURELY_RIGHT = re.compile(rb"(?:%b %b (?:%b|%b)(?: %b)?+ \.\n)*+" % (_NODE, _IRI, _NODE, _LITERAL, _NODE))
-"""N-Quads whose terms are right beyond doubt, as most are. A text with IRIs that have angle brackets may look like such."""
-_NUMBER = re.compile(rb'(?<= )"(-?[0-9]\.[0-9]+E-?[0-9]{1,3})"\^\^<([^<>]*)>')
-_MAY_CLOSE = (b">", b"\\u")
-"""What a document has, of which an IRI may have an angle bracket."""
+_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_DATATYPE = rb"\^\^(?:<%b\w++>|(?!<[^<>]*angString>)%b)" % (re.escape(XSD.encode()), _IRI)
+_LITERAL = rb"%b(?:@[A-Za-z]{2,3}(?:-[A-Za-z]{4})?+(?:-[A-Za-z]{2})?+|%b)?+" % (_TEXT, _DATATYPE)
+_SURELY_RIGHT = re.compile(rb"(?:%b %b (?:%b|%b)(?: (%b))?+ \.\n)*+" % (_NODE, _IRI, _LITERAL, _NODE, _NODE))
+"""N-Quads whose terms are right beyond doubt, as most are. One with angle brackets in IRIs may look like such. Group 1: a graph."""
+_NUMBER = re.compile(rb' "(-?[0-9]\.[0-9]+E-?[0-9]{1,3})"\^\^<([^<>]*)>')
+_BRACKET, _AS_ESCAPE = b">", b"\\u003"
+"""A document of which an IRI may have an angle bracket has one of these."""
 _SHOWN = 200
 
 
@@ -81,17 +82,29 @@ class JsonLd:
     omissions: Omissions = field(default_factory=logged_omissions)
     base: str | None = None
 
-    def quads(self, document: bytes, source: str, line: int | None = None, *, rename: bool = False) -> list[Any]:
-        """The statements of a document. `rename`: its blank nodes are those of no other one.
+    def quads(self, document: bytes, source: str, line: int | None = None) -> list[Any]:
+        """The statements of a document.
 
         DataError for a context that was not supplied, and beyond limits; PARSER_ERRORS of `turtle` for other input that cannot be
         read.
         """
+        judge, quads = self._parsed(document, source, line)
+        return judge.statements(quads)
+
+    def statements(self, document: bytes, source: str, line: int | None, *, rename: bool = False) -> bytes | list[Any]:
+        """As `quads`, or a text of N-Quads without named graphs. `rename`: its blank nodes are those of no other document."""
+        judge, quads = self._parsed(document, source, line, rename=rename)
+        text = judge.text(quads, may_have_graphs=False)
+        return judge.statements(quads) if text is None else text
+
+    def _parsed(
+        self, document: bytes, source: str, line: int | None, *, rename: bool = False
+    ) -> tuple[Judge, list[Any]]:
         document = inlined(document, self.contexts, source, line)
         check_depth(document, "jsonld", source, line)
         judge = Judge(self.omissions)
         judge.look(document)
-        return judge.statements(at_most(self.parser(document, rename=rename), source, line))
+        return judge, at_most(self.parser(document, rename=rename), source, line)
 
     def parser(self, document: bytes | IO[bytes], *, rename: bool = False) -> Iterator[Any]:
         """The library's parser, whose statements are to be judged."""
@@ -118,7 +131,7 @@ class Judge:
     def look(self, text: bytes) -> None:
         """See a part of the document, before its statements."""
         self._has_doubles = self._has_doubles or _MENTIONED in text
-        self._may_close = self._may_close or any(each in text for each in _MAY_CLOSE)
+        self._may_close = self._may_close or _BRACKET in text or _AS_ESCAPE in text
 
     def watched(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """The chunks of a document, seen before they are parsed."""
@@ -129,17 +142,23 @@ class Judge:
             last = chunk[-len(_MENTIONED) :]
             yield chunk
 
-    def text(self, nquads: bytes) -> bytes | None:
-        """The text of statements as that of those that RDF has; None: they have to be judged one by one."""
-        if self._may_close or _SURELY_RIGHT.fullmatch(nquads) is None:
+    def nquads(self, quads: list[Any]) -> bytes:
+        """Those of the statements that RDF has, as a text."""
+        text = self.text(quads)
+        return _serialized(self.statements(quads)) if text is None else text
+
+    def text(self, quads: list[Any], *, may_have_graphs: bool = True) -> bytes | None:
+        """The statements as a text; None: they have to be judged one by one, or may have no graphs, and have some."""
+        if self._may_close:
             return None
-        return _NUMBER.sub(self._renumbered, nquads)
+        text = _serialized(quads)
+        right = _SURELY_RIGHT.fullmatch(text)
+        if right is None or not (may_have_graphs or right[1] is None):
+            return None
+        return _NUMBER.sub(self._renumbered, text)
 
     def _renumbered(self, match: re.Match[bytes]) -> bytes:
-        datatype = match[2].decode()
-        if datatype not in _NUMERIC:
-            return match[0]
-        return str(_number_of(match[1].decode(), datatype, self._has_doubles)).encode()
+        return _number_in_text(match[0], self._has_doubles)
 
     def statements(self, quads: Iterable[Any]) -> list[Any]:
         """Those of the statements that RDF has."""
@@ -213,6 +232,10 @@ class Judge:
         return True
 
 
+def _serialized(quads: list[Any]) -> bytes:
+    return cast(bytes, pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS))
+
+
 def _remember(text: str) -> None:
     if len(_RIGHT) >= _MOST_REMEMBERED:
         _RIGHT.clear()
@@ -233,6 +256,13 @@ def _number_of(text: str, datatype: str, has_doubles: bool) -> Any:
             return pyoxigraph.Literal(double_text(float(text)), datatype=pyoxigraph.NamedNode(datatype))
         datatype = XSD + "integer"
     return pyoxigraph.Literal(_plain(text), datatype=pyoxigraph.NamedNode(datatype))
+
+
+@lru_cache(maxsize=1 << 12)
+def _number_in_text(found: bytes, has_doubles: bool) -> bytes:
+    """A match of _NUMBER as it is written."""
+    text, datatype = found.decode()[2:-1].split('"^^<')
+    return b" %b" % str(_number_of(text, datatype, has_doubles)).encode() if datatype in _NUMERIC else found
 
 
 def _plain(number: str) -> str:

@@ -8,10 +8,11 @@ default graph. Where several named graphs of a line have times of their own, eac
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyoxigraph
 
@@ -26,6 +27,8 @@ from cqels_py.formats.times import GENERATED_AT
 from cqels_py.formats.turtle import PARSER_ERRORS, BlankNames, json_error, to_nquads
 from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_LINE
 
+Statements: TypeAlias = bytes | list[Any]
+"""Those of a document: as a text of N-Quads where none is of a named graph, or as quads."""
 NO_ARRIVALS: Final[Mapping[int, int]] = MappingProxyType({})
 _DEFAULT = pyoxigraph.DefaultGraph()
 _TIME_OF_LINE = pyoxigraph.NamedNode(TIME_OF_LINE[1:-1])
@@ -52,6 +55,7 @@ class DocumentReader:
 
     def __init__(self, dictionary: Dictionary, reading: Reading, malformed: Malformed) -> None:
         self._predicate = reading.time_predicate or GENERATED_AT
+        self._has_time = re.compile(rb"^\S+ %b " % re.escape(self._predicate.encode()), re.MULTILINE).search
         self._source = reading.source
         self._malformed = malformed
         self._omissions = reading.omissions
@@ -59,7 +63,7 @@ class DocumentReader:
         self._reader = ElementReader(dictionary, reading, malformed)
 
     def read(
-        self, documents: Iterable[tuple[int, list[Any] | None]], arrivals: Mapping[int, int] = NO_ARRIVALS
+        self, documents: Iterable[tuple[int, Statements | None]], arrivals: Mapping[int, int] = NO_ARRIVALS
     ) -> Iterator[ElementBatch]:
         """The elements of documents, parsed and with their numbers; an empty batch where there is None.
 
@@ -68,7 +72,7 @@ class DocumentReader:
         return self._reader.read(self._as_nquads(documents, arrivals), line_step=0)
 
     def _as_nquads(
-        self, documents: Iterable[tuple[int, list[Any] | None]], arrivals: Mapping[int, int]
+        self, documents: Iterable[tuple[int, Statements | None]], arrivals: Mapping[int, int]
     ) -> Iterator[tuple[bytes, int]]:
         """Each document as N-Quads, preceded by its time if the time stands beside its graphs, or is that of its arrival.
 
@@ -79,6 +83,13 @@ class DocumentReader:
         for number, quads in documents:
             if quads is None:
                 yield b"", number
+                continue
+            if not quads:
+                self._omissions.empty()
+                continue
+            if isinstance(quads, bytes):
+                self._reader.read_by(BY_LINE)
+                yield names.rename(self._arrived(quads, arrivals.get(number))), number
                 continue
             document = _Document(quads, time)
             if not document.inside:
@@ -91,6 +102,12 @@ class DocumentReader:
             self._reader.read_by(BY_GRAPH if document.is_divided else BY_LINE)
             yield names.rename(to_nquads(document.statements(arrivals.get(number)))), number
 
+    def _arrived(self, text: bytes, arrival: int | None) -> bytes:
+        """Statements preceded by the time of their arrival if they have none."""
+        if arrival is None or self._has_time(text):
+            return text
+        return to_nquads([_time_of_line(_TIME_OF_LINE, _literal(arrival))]) + text
+
 
 class _Document:
     """The statements of a document, and the elements that they form.
@@ -101,7 +118,7 @@ class _Document:
 
     def __init__(self, quads: list[Any], time: Any) -> None:
         self._time = time
-        self._graphs = list(dict.fromkeys(quad.graph_name for quad in quads if quad.graph_name != _DEFAULT))
+        self._graphs = [graph for graph in dict.fromkeys(quad.graph_name for quad in quads) if graph != _DEFAULT]
         names = set(self._graphs)
         self._beside = [q for q in quads if q.graph_name == _DEFAULT and q.subject in names and q.predicate == time]
         beside = set(self._beside)
@@ -129,10 +146,14 @@ class _Document:
             # A graph stands in one place, behind all that is said of it.
             place = {graph: number for number, graph in enumerate([_DEFAULT, *self._graphs])}
             return beside + sorted(self.inside, key=lambda quad: place[quad.graph_name])
-        times = [pyoxigraph.Quad(quad.subject, _TIME_OF_LINE, quad.object) for quad in beside[:1]]
+        times = [_time_of_line(quad.subject, quad.object) for quad in beside[:1]]
         if not times and arrival is not None and all(quad.predicate != self._time for quad in self.inside):
-            times = [pyoxigraph.Quad(_TIME_OF_LINE, _TIME_OF_LINE, _literal(arrival))]
+            times = [_time_of_line(_TIME_OF_LINE, _literal(arrival))]
         return times + self.inside
+
+
+def _time_of_line(subject: Any, time: Any) -> Any:
+    return pyoxigraph.Quad(subject, _TIME_OF_LINE, time)
 
 
 def _literal(number: int) -> Any:
@@ -146,7 +167,7 @@ def json_statements(
     names = BlankNames()
     for number, quads in _documents(blocks, source, malformed, json_ld, rename=True):
         if quads is not None:
-            yield names.rename(to_nquads(quads)), number
+            yield names.rename(quads if isinstance(quads, bytes) else to_nquads(quads)), number
 
 
 def _documents(
@@ -157,7 +178,7 @@ def _documents(
     *,
     rename: bool = False,
     context: bytes | None = None,
-) -> Iterator[tuple[int, list[Any] | None]]:
+) -> Iterator[tuple[int, Statements | None]]:
     """The non-empty lines, parsed; None where a block is empty: nothing comes for now.
 
     `rename`: make the blank nodes of different lines distinct. `context`: of all lines.
@@ -171,7 +192,7 @@ def _documents(
                 continue
             try:
                 whole = line if context is None else within_context(context, line, source, number)
-                quads = json_ld.quads(whole, source, number, rename=rename)
+                quads = json_ld.statements(whole, source, number, rename=rename)
             except DataError as error:
                 malformed(error.about(line.decode()))
             except PARSER_ERRORS as error:

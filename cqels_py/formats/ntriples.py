@@ -248,6 +248,8 @@ def read_statements(
 
 def _graphs_first(columns: Ids, first: Ids) -> tuple[Ids, Ids | None]:
     """Elements' triples with those in a graph first; and for each element the number of triples that count."""
+    if not columns[3].any():
+        return columns, None
     outside = columns[3] == 0
     element = np.repeat(np.arange(len(first) - 1), np.diff(first))
     sizes = np.bincount(element[~outside], minlength=len(first) - 1)

@@ -39,7 +39,7 @@ RDF_FORMATS = {
 }
 
 _BATCH = 8192
-_IN_A_GRAPH = re.compile(rb'^\S+ \S+ (?:[<_]\S+|"(?:[^"\\]|\\.)*+"\S*) [<_]', re.MULTILINE)
+_WITHOUT_GRAPHS = re.compile(rb'(?:\S++ \S++ (?:[<_]\S*+|"[^"\\]*+(?:\\.[^"\\]*+)*+"\S*+) \.\n)*+')
 _GENERATED_AT = GENERATED_AT[1:-1]
 _DEFAULT = pyoxigraph.DefaultGraph()
 _NODES_REMEMBERED = 1 << 20
@@ -83,30 +83,25 @@ def nquads_blocks(
     if form in FORMS:
         yield from _turtle_blocks(chunks, form, source, malformed, names)
         return
-    # In documents that take a language away, IRIs and language tags are judged by the tokenizer alone.
-    lenient, chunks = takes_language_away(chunks) if form == "rdf" else (False, chunks)
-    chunks = _prepared(chunks, form, source, json_ld)
-    judge = Judge(json_ld.omissions) if form == "jsonld" else None
-    stream = ByteStream(names.watched(chunks if judge is None else judge.watched(chunks)))
-    if judge is None:
-        parsing = pyoxigraph.parse(cast(IO[bytes], stream), format=RDF_FORMATS[form], lenient=lenient)
-        parser = cast(Iterator[Any], parsing)
-    else:
+    if form == "jsonld":
+        judge = Judge(json_ld.omissions)
+        chunks = shallow(with_contexts(without_mark(chunks), json_ld.contexts, source), form, source)
+        stream = ByteStream(names.watched(judge.watched(chunks)))
         parser = json_ld.parser(cast(IO[bytes], stream))
-    for parsed in _batches(parser, stream, form, source, malformed, names):
-        quads = parsed if judge is None else graphs_last(parsed)
-        nquads = to_nquads(quads)
-        right = None if judge is None else judge.text(nquads)
-        if right is not None:
-            yield names.rename(right)
-            continue
-        if judge is not None:
-            quads = judge.statements(quads)
-            nquads = to_nquads(quads)
-        if first_beyond(nquads, quads) is not None:
-            quads = list(_of_rdf_1_1(quads, source, malformed))
-            nquads = to_nquads(quads)
-        yield names.rename(nquads)
+
+        def text(quads: list[Any]) -> bytes:
+            return judge.nquads(graphs_last(quads))
+
+    else:
+        # In documents that take a language away, IRIs and language tags are judged by the tokenizer alone.
+        lenient, chunks = takes_language_away(chunks)
+        stream = ByteStream(names.watched(_prepared_xml(chunks, source)))
+        parser = cast(
+            Iterator[Any], pyoxigraph.parse(cast(IO[bytes], stream), format=RDF_FORMATS[form], lenient=lenient)
+        )
+        text = partial(_nquads_of_rdf_1_1, source=source, malformed=malformed)
+    for quads in _batches(parser, stream, form, source, malformed, names):
+        yield names.rename(text(quads))
     if isinstance(stream.error, NotWellFormed | TooDeep):
         malformed(stream.error)
     elif stream.error is not None:
@@ -167,14 +162,16 @@ def put_nquads(
         raise text.error
 
 
-def _of_rdf_1_1(quads: Iterable[Any], source: str, malformed: Malformed) -> Iterator[Any]:
+def _nquads_of_rdf_1_1(quads: list[Any], source: str, malformed: Malformed) -> bytes:
     """The statements without those of RDF 1.2, which are malformed."""
+    text = to_nquads(quads)
+    if first_beyond(text, quads) is None:
+        return text
     for quad in quads:
         if is_beyond(quad.object):
             error = DataError(f"{source}: {quad.object} is a term of RDF 1.2, which is not supported yet")
             malformed(error.about(to_nquads([quad]).decode()))
-        else:
-            yield quad
+    return to_nquads([quad for quad in quads if not is_beyond(quad.object)])
 
 
 def _turtle_blocks(
@@ -224,13 +221,13 @@ def xml_nquads(body: bytes, source: str, base: str) -> bytes:
     `base`: of relative IRIs. DataError for a document that is not whole, or beyond limits; PARSER_ERRORS.
     """
     lenient, chunks = takes_language_away([body])
-    text = b"".join(_prepared(chunks, "rdf", source, JsonLd()))
+    text = b"".join(_prepared_xml(chunks, source))
     return to_nquads(statements_of(text, "rdf", source, base_iri=base, lenient=lenient))
 
 
 def has_graphs(nquads: bytes) -> bool:
     """Is there a statement of a named graph?"""
-    return _IN_A_GRAPH.search(nquads) is not None
+    return _WITHOUT_GRAPHS.fullmatch(nquads) is None
 
 
 def graphs_last(quads: list[Any]) -> list[Any]:
@@ -255,11 +252,9 @@ def _tell(wrong: DataError | None, malformed: Malformed) -> None:
         malformed(wrong)
 
 
-def _prepared(chunks: Iterator[bytes], form: str, source: str, json_ld: JsonLd) -> Iterator[bytes]:
-    """The chunks in the form that the library reads."""
-    if form == "rdf":
-        return checked(shallow(xml_in_utf8(chunks, source), form, source), source)
-    return shallow(with_contexts(without_mark(chunks), json_ld.contexts, source), form, source)
+def _prepared_xml(chunks: Iterable[bytes], source: str) -> Iterator[bytes]:
+    """The chunks of RDF/XML in the form that the library reads."""
+    return checked(shallow(xml_in_utf8(iter(chunks), source), "rdf", source), source)
 
 
 def to_nquads(quads: list[Any]) -> bytes:

@@ -19,7 +19,7 @@ from cqels_py.formats.jelly import jelly_documents, require_pyjelly
 from cqels_py.formats.joined_documents import Joined
 from cqels_py.formats.kernel_calls import calls_to_read
 from cqels_py.formats.lines import Malformed
-from cqels_py.formats.ndjson import DocumentReader, within_context
+from cqels_py.formats.ndjson import DocumentReader, Statements, within_context
 from cqels_py.formats.ntriples import Reading, StatementCheck
 from cqels_py.formats.turtle import PARSER_ERRORS, json_error, statements_of, syntax_error, turtle_quads
 from cqels_py.formats.turtle_text import FORMS
@@ -137,7 +137,7 @@ class MessageDecoder:
 
     def _parsed(
         self, messages: MessageColumns, numbers: Sequence[int], all_readable: bool
-    ) -> Iterator[tuple[int, list[Any]]]:
+    ) -> Iterator[tuple[int, Statements]]:
         for number, body, kind in zip(numbers, messages.bodies, messages.kinds, strict=True):
             form = self._form(body, kind)
             if not all_readable and not self._is_readable(number, body, binary=form == _JELLY):
@@ -150,7 +150,7 @@ class MessageDecoder:
                 if form == _JSON:
                     if isinstance(self._opening.map, MessageContext):
                         body = within_context(self._opening.map.context, body, self._source, number)
-                    yield number, self._json_ld.quads(body, self._source, number)
+                    yield number, self._json_ld.statements(body, self._source, number)
                 elif form in FORMS:
                     yield number, self._turtle(form, body, number)
                 else:
