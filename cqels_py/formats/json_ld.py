@@ -94,7 +94,8 @@ class JsonLd:
     def statements(self, document: bytes, source: str, line: int | None, *, rename: bool = False) -> bytes | list[Any]:
         """As `quads`, or a text of N-Quads without named graphs. `rename`: its blank nodes are those of no other document."""
         judge, quads = self._parsed(document, source, line, rename=rename)
-        text = judge.text(quads, may_have_graphs=False)
+        in_a_graph = quads and quads[-1].graph_name != _DEFAULT_GRAPH
+        text = None if in_a_graph else judge.text(quads, may_have_graphs=False)
         return judge.statements(quads) if text is None else text
 
     def _parsed(

@@ -120,12 +120,20 @@ class _Document:
         self._time = time
         self._graphs = [graph for graph in dict.fromkeys(quad.graph_name for quad in quads) if graph != _DEFAULT]
         names = set(self._graphs)
-        self._beside = [q for q in quads if q.graph_name == _DEFAULT and q.subject in names and q.predicate == time]
-        beside = set(self._beside)
-        self.inside = [quad for quad in quads if quad not in beside] if beside else quads
-        self._timed = {q.subject for q in self._beside} | {
-            q.graph_name for q in self.inside if q.predicate == time and q.graph_name != _DEFAULT
-        }
+        self._beside = list[Any]()
+        self.inside = list[Any]()
+        self._timed = set[Any]()
+        for quad in quads:
+            if quad.predicate != time:
+                self.inside.append(quad)
+            elif quad.graph_name != _DEFAULT:
+                self.inside.append(quad)
+                self._timed.add(quad.graph_name)
+            elif quad.subject in names:
+                self._beside.append(quad)
+                self._timed.add(quad.subject)
+            else:
+                self.inside.append(quad)
 
     @property
     def is_divided(self) -> bool:

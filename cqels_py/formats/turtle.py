@@ -39,7 +39,7 @@ RDF_FORMATS = {
 }
 
 _BATCH = 8192
-_WITHOUT_GRAPHS = re.compile(rb'(?:\S++ \S++ (?:[<_]\S*+|"[^"\\]*+(?:\\.[^"\\]*+)*+"\S*+) \.\n)*+')
+_IN_A_GRAPH = re.compile(rb'\S+ \S+ (?:[<_]\S+|"(?:[^"\\]++|\\.)*+"\S*) [<_]')
 _GENERATED_AT = GENERATED_AT[1:-1]
 _DEFAULT = pyoxigraph.DefaultGraph()
 _NODES_REMEMBERED = 1 << 20
@@ -225,9 +225,9 @@ def xml_nquads(body: bytes, source: str, base: str) -> bytes:
     return to_nquads(statements_of(text, "rdf", source, base_iri=base, lenient=lenient))
 
 
-def has_graphs(nquads: bytes) -> bool:
-    """Is there a statement of a named graph?"""
-    return _WITHOUT_GRAPHS.fullmatch(nquads) is None
+def ends_in_a_graph(nquads: bytes) -> bool:
+    """Is the last statement of a text of N-Quads one of a named graph? In the order of `graphs_last`, this is so if any is."""
+    return _IN_A_GRAPH.match(nquads, nquads.rfind(b"\n", 0, -1) + 1) is not None
 
 
 def graphs_last(quads: list[Any]) -> list[Any]:

@@ -26,7 +26,7 @@ from cqels_py.formats.lines import Malformed, line_blocks
 from cqels_py.formats.marks import Marks
 from cqels_py.formats.ndjson import json_elements
 from cqels_py.formats.ntriples import ElementReader, Reading
-from cqels_py.formats.turtle import has_graphs, nquads_blocks
+from cqels_py.formats.turtle import ends_in_a_graph, nquads_blocks
 from cqels_py.kernels.compiler.prepare import prepare
 from cqels_py.kernels.text.tokenizer import BY_GRAPH, BY_SUBJECT
 from cqels_py.sources.protocol import Opening
@@ -162,7 +162,7 @@ def _of_json_document(
     """The elements of a document of JSON-LD: of its named graphs, if it has some, otherwise of its subjects."""
     texts = nquads_blocks(chunks, "jsonld", reading.source, malformed, json_ld)
     first = next(texts, b"")
-    how = _grouped(reading, BY_GRAPH if has_graphs(first) else BY_SUBJECT)
+    how = _grouped(reading, BY_GRAPH if ends_in_a_graph(first) else BY_SUBJECT)
     blocks = ((text, 0) for text in chain([first], texts) if text)
     yield from ElementReader(dictionary, how, malformed).read(blocks, line_step=0)
 

@@ -111,6 +111,7 @@ LEFT_OUT: list[tuple[dict[str, Any], str]] = [
     ({"link": "http://ex.org/a b"}, '"http://ex.org/a b" is no IRI'),
     ({"@type": "a b"}, '"http://ex.org/a b" is no IRI'),
     ({"text": {"@value": "x", "@language": "en us"}}, '"en us" is no language tag'),
+    ({"text": {"@value": "x", "@language": ""}}, '"" is no language tag'),
     ({"text": {"@value": "x", "@type": "a b"}}, '"http://ex.org/a b" is no IRI of a datatype'),
     ({"_:p": 3}, 'the member "_:p" is left out'),
     ({"text": {"@value": "x", "@type": f"{RDF}langString"}}, "without a language are left out"),
