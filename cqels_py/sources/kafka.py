@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -34,7 +35,7 @@ _RANGES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 _AT_ONCE = 16_384
 _LOOK_EVERY, _LOOK_WHILE_AWAY = 10.0, 2.0
 """Seconds between two looks at the cluster: for new partitions, and for brokers that were away."""
-_LOOK_WITHIN, _ANSWER_WITHIN = 0.2, 10.0
+_LOOK_WITHIN, _ANSWER_WITHIN = 2.0, 10.0
 _LEAST_BYTES = 1 << 20
 
 Position = tuple[tuple[int, int, int], ...]
@@ -110,6 +111,10 @@ class KafkaSource:
         self._paused: set[int] = set()
         self._reported: dict[int, int] = {}
         self._look_at = time.monotonic() + _LOOK_EVERY
+        # The thread that asks the cluster, and what it has found: new partitions and their bounds; None: nobody has answered.
+        self._asking: threading.Thread | None = None
+        self._answered = threading.Event()
+        self._found: Mapping[int, tuple[int, int]] | None = None
         self._consumer = self._cluster.client("Consumer", self._settings())
         try:
             self._merge = PartitionMerge(self._begin(), connector.idle, time.monotonic, is_logged=opening.continues)
@@ -150,7 +155,9 @@ class KafkaSource:
     def poll(self) -> ElementBatch:
         """The elements that have come and that no partition holds up. RunError for a cluster that refuses."""
         self._pump()
-        if time.monotonic() >= self._look_at:
+        if self._answered.is_set():
+            self._take_answer()
+        elif time.monotonic() >= self._look_at:
             self._look()
         if self._failure is not None and not self._merge.can_decode:
             raise self._failure
@@ -172,6 +179,9 @@ class KafkaSource:
 
     def close(self) -> None:
         """Leave the cluster, once the last commit has reached it."""
+        if self._asking is not None:
+            # It uses the consumer.
+            self._asking.join()
         if self._reported and not self._away:
             with suppress(self._kafka.KafkaException, RuntimeError):
                 self._consumer.commit(offsets=self._places(self._reported), asynchronous=False)
@@ -225,7 +235,7 @@ class KafkaSource:
             f"{reason}. They are no longer kept, or the topic was made anew"
         )
 
-    def _partition(self, number: int, offset: int, taken: int = 0) -> Partition:
+    def _partition(self, number: int, offset: int, taken: int = 0, bounds: tuple[int, int] | None = None) -> Partition:
         """A partition from an offset on; one in which nothing ever was holds up nobody before it speaks."""
         reports = HeldReports(self._opening.report)
         opening = replace(self._opening, report=reports.hold)
@@ -236,7 +246,7 @@ class KafkaSource:
             count = len(bodies)
             return decoder.elements(MessageColumns(bodies, [topic] * count, [None] * count, arrived), offsets)
 
-        since = float("-inf") if self._bounds(number) == (0, 0) else time.monotonic()
+        since = float("-inf") if (bounds or self._bounds(number)) == (0, 0) else time.monotonic()
         return Partition(number, offset, decode, skip=taken, silent_since=since, reports=reports)
 
     def _first_offsets(self, numbers: Sequence[int]) -> Mapping[int, int]:
@@ -324,26 +334,41 @@ class KafkaSource:
     # --- the cluster --------------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Find new partitions, and brokers that are there again."""
-        self._look_at = time.monotonic() + (_LOOK_WHILE_AWAY if self._away else _LOOK_EVERY)
+        """Find new partitions, and brokers that are there again: another thread asks, as a broker may say nothing."""
+        if self._asking is not None:
+            return
+        self._asking = threading.Thread(target=self._ask, name="cqels kafka", daemon=True)
+        self._asking.start()
+
+    def _ask(self) -> None:
         try:
             found = self._consumer.list_topics(self._cluster.topic, timeout=_LOOK_WITHIN).topics[self._cluster.topic]
-            new = (
-                []
-                if self._connector.partitions is not None
-                else sorted({*found.partitions} - {*self._merge.partitions})
-            )
-            added = {number: self._partition(number, self._bounds(number)[0]) for number in new}
-        except self._kafka.KafkaException:
+            known = self._merge.partitions
+            new = [] if self._connector.partitions is not None else sorted({*found.partitions} - {*known})
+            self._found = {number: self._bounds(number) for number in new}
+        except (self._kafka.KafkaException, RuntimeError):
+            # No broker is there, or the consumer has been closed.
+            self._found = None
+        self._answered.set()
+
+    def _take_answer(self) -> None:
+        """Read new partitions from their beginnings, and all others again once a broker is there."""
+        self._answered.clear()
+        self._asking, found = None, self._found
+        self._look_at = time.monotonic() + (_LOOK_WHILE_AWAY if self._away else _LOOK_EVERY)
+        if found is None:
             return
-        if added:
-            self._merge.partitions |= added
-            _LOG.info("%s: %s has %d partitions now", self._cluster.shown, self._cluster.topic, len(found.partitions))
+        if found:
+            self._merge.partitions |= {
+                number: self._partition(number, bounds[0], bounds=bounds) for number, bounds in found.items()
+            }
+            shown, topic, count = self._cluster.shown, self._cluster.topic, len(self._merge.partitions)
+            _LOG.info("%s: %s has %d partitions now", shown, topic, count)
         if self._away:
             self._away = False
             self._look_at = time.monotonic() + _LOOK_EVERY
             _LOG.warning("%s: connected again", self._cluster.shown)
-        elif not added:
+        elif not found:
             return
         self._assign()
 
