@@ -32,6 +32,8 @@ CODES = {
     "OtherRows": "CQ-OTHER-ROWS",
     "SetBack": "CQ-SET-BACK",
     "StorageError": "CQ-STORAGE",
+    "Incomplete": "CQ-INCOMPLETE",
+    "Unsettled": "CQ-UNSETTLED",
     "ServiceError": "CQ-SERVICE",
     "NotFound": "CQ-NOT-FOUND",
     "Conflict": "CQ-CONFLICT",

@@ -55,9 +55,13 @@ GATHER = 0.002
 class Incomplete(StorageError):
     """The files of a checkpoint are not all there, or not as they were written."""
 
+    code = "CQ-INCOMPLETE"
+
 
 class Unsettled(StorageError):
     """It is not known whether a file that should be replaced has been."""
+
+    code = "CQ-UNSETTLED"
 
 
 class Record(NamedTuple):
