@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 import cqels_py as cqels
 from cqels_py.algebra.nodes import Dialect
@@ -19,13 +19,14 @@ from cqels_py.engine.durable.saved_state import state_of_engine
 from cqels_py.runners import local
 from tests.oracle.naive import Static
 from tests.support import harness
-from tests.support.generators import FEATURES, FEW, WINDOWS, Scenario, answerable, scenarios
+from tests.support.generators import FEATURES, SOAKING, WINDOWS, Scenario, answerable, scenarios
 from tests.support.traces import EX, STREAMS
 from tests.test_saved_state import LARGE, PREFIX, Run, long_trace
 
 ONE, TWO = (f"STREAM <{STREAMS}{name}>" for name in ("one", "two"))
 START = 1_709_294_400_000_000
 LONG = "[RANGE 100s]"
+SOME = settings() if SOAKING else settings(max_examples=8)
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
@@ -53,7 +54,7 @@ def test_results_stay_the_same(name: str) -> None:
     assert len(expected[0]) > 40
 
 
-@FEW
+@SOME
 @given(scenarios(FEATURES, WINDOWS, most_elements=12))
 def test_against_the_oracle(scenario: Scenario) -> None:
     with always_shrinking(), answerable():
