@@ -56,6 +56,7 @@ _HEAVY = "heavy values"
 _WATERMARKS = "watermarks"
 _FED = "streams of other queries"
 _GRAPHS = "elements of a stream"
+_RETAINED = "spark.sql.streaming.minBatchesToRetain"
 
 
 def continuous(
@@ -81,6 +82,7 @@ def continuous(
     document: str | Mapping[str, str] | None = None,
     contexts: Mapping[str, Any] | None = None,
     metrics: str | None = METRICS,
+    retain: int | None = None,
 ) -> Frame:
     """The results of a query over streaming data frames, as a data frame: `time`, `sign`, and each variable as N-Triples text.
 
@@ -107,7 +109,9 @@ def continuous(
     blank node's label is its element, unless `document` names another scope (one name, or names by stream): with the same name a
     label is one node in all frames, micro-batches and runs. `contexts`: files by the IRIs under which static data in JSON-LD name
     contexts. `metrics`: the name of the counts in Spark's progress of each micro-batch (`counts_in`); two `continuous` in one
-    streaming query need different ones, None: there are none.
+    streaming query need different ones, None: there are none. `retain`: the state can go back by so many micro-batches, if an
+    operator removes the last ones from Spark's checkpoint; None: as many as Spark's log has, by
+    `spark.sql.streaming.minBatchesToRetain`.
     """
     from cqels_py.runners.spark.pipeline import transform
 
@@ -127,7 +131,7 @@ def continuous(
         document=document,
         contexts=contexts,
     )
-    run = _Run(frames, state, options, tasks, clock, clock_delay)
+    run = _Run(frames, state, options, tasks, clock, clock_delay, retain)
     job, numbers = run.prepared(query)
     return transform(job, numbers, timing=run.timing(job), metrics=metrics)
 
@@ -153,6 +157,7 @@ def constructed(
     document: str | Mapping[str, str] | None = None,
     contexts: Mapping[str, Any] | None = None,
     metrics: str | None = None,
+    retain: int | None = None,
     beside: Iterable[Frame] = (),
 ) -> Frame:
     """The results of a CONSTRUCT query as a data frame of a stream, for `continuous` or another `constructed`.
@@ -194,7 +199,7 @@ def constructed(
             "where streams wait for each other (`idle`, `partition`), the next query waits for this one: leave out beside, and give "
             "that query `idle`, too"
         )
-    run = _Run(frames, state, options, tasks, clock, clock_delay)
+    run = _Run(frames, state, options, tasks, clock, clock_delay, retain)
     job, numbers = run.prepared(query)
     return pipeline.constructed(job, numbers, run.timing(job, beside), metrics)
 
@@ -209,6 +214,7 @@ class _Run:
     tasks: int | None
     clock: str
     clock_delay: int
+    retain: int | None
 
     def timing(self, job: Job, beside: Iterable[Frame] = ()) -> Timing:
         """How time goes on; `beside`: with the elements of these frames, too."""
@@ -234,7 +240,15 @@ class _Run:
         if tasks is None and job.parts[0] > options.partitions:
             # Each task gets one part of each heavy value.
             tasks = options.partitions
-        return replace(job, tasks=tasks), numbered(frames, plan)
+        return replace(job, tasks=tasks, retained=self._retained()), numbered(frames, plan)
+
+    def _retained(self) -> int:
+        from cqels_py.runners.spark.pipeline import session_of
+
+        session = session_of(self.frames)
+        if self.retain is not None or session is None:
+            return self.retain or 0
+        return int(session.conf.get(_RETAINED) or 0)
 
     def _with_fed(self) -> QueryOptions:
         """The options, with the streams that are results of queries. UsageError for options that these do not have."""
@@ -262,8 +276,9 @@ class _Run:
             raise UsageError(f"clock is 'events' or 'wall', not {self.clock!r}")
         if not is_number(self.clock_delay) or self.clock_delay < 0:
             raise UsageError(f"clock_delay is 0 or more microseconds, not {self.clock_delay!r}")
-        if self.tasks is not None:
-            check_count(self.tasks, "tasks")
+        for count, name in ((self.tasks, "tasks"), (self.retain, "retain")):
+            if count is not None:
+                check_count(count, name)
 
 
 def parse(

@@ -21,7 +21,8 @@ state correct, in stores that can neither lock nor create exclusively:
 * A micro-batch starts from the latest execution of the one before it, and its input records which. A replay after a
   restart is a later execution, and it counts from then on.
 * No attempt removes objects of its own micro-batch or of later ones. When a snapshot has been written, everything older
-  than the snapshot before it is removed; an attempt that sees the outcome of a later micro-batch writes nothing.
+  than the snapshot before it is removed, and than the one from which the micro-batches are reached to which an operator
+  may set Spark back; an attempt that sees the outcome of a later micro-batch writes nothing.
 
 Every object has a digest of its content; one that is damaged, such as a part of an upload, counts as missing where
 there is another way. A snapshot is written when the inputs since the last one are larger than it, so the size of a
@@ -210,6 +211,17 @@ class PartStore:
         """The last micro-batch that has ended; BEFORE if none has."""
         return _newest(_of_kind(self._names(), "outcome"))
 
+    def reachable(self) -> set[int]:
+        """The micro-batches with which Spark can go on: those after a state that can be made of what is there."""
+        names = self._names()
+        kinds = ("outcome", "input", "snapshot")
+        outcomes, inputs, snapshots = ({each.attempt.batch for each in _of_kind(names, kind)} for kind in kinds)
+        made = {BEFORE}
+        for batch in sorted(inputs | snapshots):
+            if batch in snapshots or batch - 1 in made:
+                made.add(batch)
+        return {batch + 1 for batch in outcomes & made}
+
     def check_ended(self, batch: int) -> None:
         """RunError unless this micro-batch has ended here, or a later one."""
         outcomes = _of_kind(self._names(), "outcome")
@@ -301,10 +313,17 @@ class PartStore:
     # --- saving ---------------------------------------------------------------------------------------------------
 
     def save(
-        self, attempt: Attempt, start: Start, data: bytes, take_state: Callable[[], State], counts: Mapping[str, Any]
+        self,
+        attempt: Attempt,
+        start: Start,
+        data: bytes,
+        take_state: Callable[[], State],
+        counts: Mapping[str, Any],
+        retained: int = 0,
     ) -> Saved | None:
         """Save the input of a batch and its outcome, and from time to time a snapshot of the state that `take_state` returns.
 
+        `retained`: the states after so many micro-batches before this one can be reached afterwards, at least.
         None: another attempt at this execution was faster, with another input. Then `start` again, with that one.
         OtherRows if it is unknown which one counts.
         """
@@ -326,7 +345,9 @@ class PartStore:
                 outcome = {"before": asdict(before), "after": asdict(after), "counts": counts}
                 self._put(Name(attempt, id_, "outcome"), json.dumps(outcome).encode())
                 if after.snapshot == reached:
-                    self._drop_before(before.snapshot.batch)
+                    snapshots = _of_kind(names, "snapshot")
+                    far = _newest(each for each in snapshots if each.attempt.batch <= attempt.batch - retained)
+                    self._drop_before(min(before.snapshot.batch, far))
         if settled is not None and settled != id_:
             return None
         return Saved(str(reached), late)

@@ -17,7 +17,7 @@ from cqels_py.batches.elements import ElementBatch
 from cqels_py.batches.rearrange import concatenate_elements
 from cqels_py.checkpoints.locations import Location
 from cqels_py.checkpoints.state_file import from_bytes
-from cqels_py.checkpoints.store import Attempt, PartStore, Reached, Saved, Start
+from cqels_py.checkpoints.store import Attempt, PartStore, Reached, Saved, SetBack, Start
 from cqels_py.dictionary import Dictionary
 from cqels_py.errors import DataError, RunError
 from cqels_py.formats.contexts import Contexts
@@ -57,7 +57,8 @@ class Job:
     `run`: how many times a driver has opened the state, this one included. `folder`: a path or a URI; `blueprint`: packed, from
     which states are made. `tasks`: the most of a stage, each of which evaluates several parts where there are more; None: one a
     part. `waiting`: how elements wait for others, None: they do not. `by_file`: where tasks read files, a label denotes one node in
-    its file, not in its element. `contexts`: those that JSON-LD in files may name.
+    its file, not in its element. `contexts`: those that JSON-LD in files may name. `retained`: so many micro-batches before the last
+    one can be gone back to.
     """
 
     folder: str
@@ -77,6 +78,7 @@ class Job:
     tasks: int | None = None
     waiting: Waiting | None = None
     by_file: bool = False
+    retained: int = 0
     contexts: Contexts = field(default_factory=dict)
 
     @property
@@ -378,7 +380,7 @@ def evaluate(
     copy = None if near is None else HotCopy(near, job.mark, stage, part)
     saved: Saved | None = None
     while saved is None:
-        start = store.start(attempt)
+        start = _start(job, store, attempt)
         if start.settled is not None and start.settled != data:
             data = start.settled
             slice_data, final = _input(data)
@@ -392,7 +394,7 @@ def evaluate(
         load = {"rows": state.rows, "rows_of_batch": state.rows - had, "rebuilt": rebuilt, "caught_up": caught_up}
         note, frequent = noted(start.counts.get(VALUES, {}), _sampled_by(state), job.routing.cells)
         counts = {"batch": batch, **load, **asdict(state.statistics), **({VALUES: note} if stage == part == 0 else {})}
-        saved = store.save(attempt, start, data, state.state, counts)
+        saved = store.save(attempt, start, data, state.state, counts, job.retained)
     if not saved.late:
         _keep_hot((job.mark, stage, part), _Hot(saved.name, state, job.blueprint))
         # If all micro-batches go to one worker, no copy is needed; the first state is always restored.
@@ -422,6 +424,23 @@ def evaluate(
             )
         )
     yield from results
+
+
+def _start(job: Job, store: PartStore, attempt: Attempt) -> Start:
+    """The state from which an attempt starts. SetBack says which micro-batches all parts can go on with."""
+    try:
+        return store.start(attempt)
+    except SetBack as error:
+        parts = [(stage, part) for stage, count in enumerate(job.parts) for part in range(count)]
+        common = set.intersection(*(store_of(job.folder, *each).reachable() for each in parts))
+        ways = (
+            f"All parts of the state can go on with {min(common)} to {max(common)}"
+            if common
+            else "There is no way back"
+        )
+        raise SetBack(
+            f"{error}. {ways}: leave those before {min(common, default=0)} in Spark's checkpoint, or begin again"
+        ) from None
 
 
 def check_ended(job: Job, stage: int, tasks: int, task: int, batch: int) -> None:
