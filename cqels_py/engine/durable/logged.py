@@ -510,7 +510,8 @@ class LoggedInputs(Inputs):
         """Between two steps: save the state if it is time to, and `_settle`."""
         self._reported(self._saving.check)
         if self._is_due():
-            self._begin_snapshot()
+            # The log goes on, unless the next record says why not.
+            self._reported(self._begin_snapshot)
         self._settle()
 
     def _settle(self) -> None:
