@@ -209,7 +209,7 @@ def test_a_second_signal_in_the_middle_of_a_step_fails_the_engine(monkeypatch: p
         ctrl_c()
         ctrl_c()
 
-    monkeypatch.setattr(engine._runner, "_release_terms", twice)
+    monkeypatch.setattr(engine._runner, "release_terms", twice)
     with pytest.raises(KeyboardInterrupt):
         engine.push(STREAM, [texts("a", 1)], time=1)
     with pytest.raises(RunError, match=r"the engine has failed .KeyboardInterrupt"):

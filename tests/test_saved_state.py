@@ -33,7 +33,7 @@ from cqels_py.algebra.nodes import Dialect
 from cqels_py.dataflow.saved_state import DataflowState, dictionary_state, restore_dictionary
 from cqels_py.dictionary import Dictionary
 from cqels_py.engine.durable.saved_state import restore_engine, state_of_engine
-from cqels_py.errors import UsageError
+from cqels_py.errors import RunError, UsageError
 from cqels_py.state.named_values import values_of
 from tests.oracle.naive import Element, Static
 from tests.oracle.naive_values import typed
@@ -367,7 +367,7 @@ def test_a_query_beside_a_restored_one_is_restored_too() -> None:
     engine = cqels.Engine()
     first, _ = engine.register(text), engine.register(text.replace("?x", "?y"))
     dataflow_of(first).restore(state)
-    with pytest.raises(UsageError, match="was not restored"):
+    with pytest.raises(RunError, match="was not restored"):
         engine.push(f"{STREAMS}one", [(iri("k"), iri("p"), iri("x"))], time=10**9)
 
 

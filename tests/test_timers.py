@@ -231,5 +231,5 @@ def test_timers_are_state() -> None:
 
 def test_a_timer_is_not_set_for_what_has_passed() -> None:
     driven = Driven(HEARTBEAT, Heartbeat, -3, 1)
-    with pytest.raises(AssertionError, match="an instant that has passed"):
-        driven.push([arrival(10, "a")])
+    driven.push([arrival(10, "a")])
+    assert "an instant that has passed" in str(driven.received.failure)

@@ -29,7 +29,8 @@ Triple: TypeAlias = tuple[Term, Term, Term]
 
 _POSITIONS = ("subject", "predicate", "object")
 _EXPECTED = {"subject": "an IRI or a blank node", "predicate": "an IRI"}
-_IRI = rb"<https?://[A-Za-z0-9._~:/?#@&+,;=-]+>"
+_PART = rb"[A-Za-z0-9._~:/?@&+,;=-]*"
+_IRI = rb"<https?://[A-Za-z0-9._~-]+(?::[0-9]+)?(?:/%b)?(?:#%b)?>" % (_PART, _PART)
 _LITERAL = rb'"[A-Za-z0-9 .:+-]*"(?:\^\^<http://www\.w3\.org/2001/XMLSchema#[A-Za-z]+>)?'
 _TRIPLE = rb"%b\n%b\n(?:%b|%b)" % (_IRI, _IRI, _IRI, _LITERAL)
 _PLAIN = re.compile(rb"%b(?:\n%b)*" % (_TRIPLE, _TRIPLE)).fullmatch

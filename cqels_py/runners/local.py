@@ -26,8 +26,6 @@ from cqels_py.state.arrays import keep_freed_memory
 from cqels_py.state.named_values import NamedValues, restore, values_of
 
 _COLLECT_FROM = 100_000
-_BETWEEN_SHRINKS = 1 << 17
-"""Elements after which states are asked whether they can give back room: this takes much less time than those."""
 _MOST_EARLY = 1_000_000
 """So many elements wait for those of other streams; then their sources wait."""
 _BETWEEN_LOOKS = 1_000
@@ -96,7 +94,6 @@ class LocalRunner(Runner):
         """A query that is given elements of before, if there is one."""
         self.frontiers = Frontiers()
         self._collect_at = _COLLECT_FROM
-        self._shrink_at = 0
         self.max_state = max_state
         self._look_at_state = self._looked_at = 0
         self.counters = Counters()
@@ -483,7 +480,10 @@ class LocalRunner(Runner):
         self._restored = []
 
     def shrink(self) -> None:
-        """Give back the room that states need no more; terms that they no longer have are released at the end of the next step."""
+        """Give back the room that states need no more; terms that they no longer have are released at the end of the next step.
+
+        Results within a tick may come in another order afterwards, so an engine, whose results have numbers, never calls this.
+        """
         # The state of one whose step has failed is not whole.
         shrunk = [query.dataflow.shrink() for query in self._queries if not query.is_detached]
         if any(shrunk):
@@ -491,9 +491,6 @@ class LocalRunner(Runner):
 
     def release_terms(self) -> None:
         """Release terms that nothing refers to, whenever the dictionary has doubled since the last time, or states have shrunk."""
-        if self.counters.elements >= self._shrink_at:
-            self._shrink_at = self.counters.elements + _BETWEEN_SHRINKS
-            self.shrink()
         if len(self._dictionary) < self._collect_at:
             return
         visited: set[int] = set()

@@ -91,7 +91,8 @@ def is_bare_iri(text: str) -> bool:
 
 def malformed(text: str) -> DataError:
     """The error for a text that is not a term, with the term to write instead where it can be guessed."""
-    newer = refusal(text) if text.startswith(("<<", '"')) else None
+    # An IRI in two pairs of angle brackets is no reifier.
+    newer = refusal(text) if text.startswith(("<<", '"')) and not _IRI.fullmatch(text[1:-1]) else None
     if newer is not None:
         return DataError(newer)
     instead = _instead(text)

@@ -59,7 +59,7 @@ def test_a_variable_that_no_pattern_has_is_missing() -> None:
 
 def test_rewrites_leave_the_values_as_they_were() -> None:
     query = parse(
-        "SELECT * { STREAM <s> [COUNT 2 PARTITION BY ?s ?k] { ?x <p> ?s ; <q> ?k OPTIONAL { ?s <r> ?t } FILTER(?k > 1) } }"
+        "SELECT * { STREAM <s> [COUNT 2 PARTITION BY ?s ?k] { ?x <u:p> ?s ; <u:q> ?k OPTIONAL { ?s <u:r> ?t } FILTER(?k > 1) } }"
     )
     window = query.windows[0]
     assert partition_of(rewrite(query).pattern, window) == partition_of(query.pattern, window)

@@ -114,7 +114,7 @@ def test_rejects_that_were_removed_are_refused(
 ) -> None:
     runs = Runs(tmp_path, files, "0s")
     with monkeypatch.context() as patch:
-        Faults(patch, crash).at = 30
+        Faults(patch, crash).at = 60
         with pytest.raises(Crash):
             runs.run("a")
     (tmp_path / "a.rejects").write_bytes(b"")

@@ -39,7 +39,13 @@ def always_shrinking() -> Iterator[None]:
             for name in ("SHRINK_FROM", "_SHRINK_FROM"):
                 if hasattr(module, name):
                     patches.enter_context(patch.object(module, name, 0))
-        patches.enter_context(patch.object(local, "_BETWEEN_SHRINKS", 0))
+        release = local.LocalRunner.release_terms
+
+        def shrinking(runner: local.LocalRunner) -> None:
+            runner.shrink()
+            release(runner)
+
+        patches.enter_context(patch.object(local.LocalRunner, "release_terms", shrinking))
         yield
 
 

@@ -27,10 +27,10 @@ REFUSED = {
     "mqtt": _CERTIFICATES,
     "mqtts": _CERTIFICATES,
     "nats": ("ca", "creds"),
-    "ldes+http": ("position",),
-    "ldes+https": ("position",),
+    "ldes+http": ("position", "waiting"),
+    "ldes+https": ("position", "waiting"),
 }
-"""The connectors' own options that name files of the server, or delete some."""
+"""The connectors' own options that name files of the server, delete some, or let some grow."""
 LIBRARIES = {
     "postgresql": (
         *(

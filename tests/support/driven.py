@@ -29,6 +29,10 @@ class Received:
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
         self.rows: list[Row] = []
+        self.failure: Exception | None = None
+
+    def fail(self, error: Exception) -> None:
+        self.failure = error
 
     def deliver(self, batch: ResultBatch) -> None:
         terms = zip(*map(self._dictionary.decode, batch.columns), strict=True)

@@ -37,7 +37,6 @@ def state_of(
     engine: Engine, durable: DurableState, options: str, companion: Companion | None
 ) -> dict[str, NamedValues]:
     """The state between two steps. Arrays are no copies. `options`: those of the engine that decide results, as JSON."""
-    engine._runner.shrink()
     queries = engine.queries
     # Those of one number have the same contents.
     scans = [(dataflow.shared_scans, dataflow.origin) for dataflow in map(dataflow_of, queries)]
