@@ -80,6 +80,7 @@ def test_the_example_is_submitted(master: str, tmp_path: Path) -> None:
         "spark.ui.enabled": "true",
         "spark.ui.port": "0",
         "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
         "spark.eventLog.dir": log.as_uri(),
         "spark.driver.host": "127.0.0.1",
         "spark.executor.memory": "512m",
@@ -90,7 +91,8 @@ def test_the_example_is_submitted(master: str, tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr[-2000:]
     assert answers(tmp_path) == [("12:02", "kitchen", "25.5"), ("12:10", "kitchen", "26.5")]
-    events = [json.loads(line) for path in log.rglob("*") if path.is_file() for line in path.read_text().splitlines()]
+    files = [path for path in log.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    events = [json.loads(line) for path in files for line in path.read_text().splitlines()]
     assert {each["Executor Info"]["Host"] for each in events if each["Event"] == "SparkListenerExecutorAdded"} <= HOSTS
     (told,) = (each["Spark Properties"] for each in events if each["Event"] == "SparkListenerEnvironmentUpdate")
     assert told["spark.master"] == master
