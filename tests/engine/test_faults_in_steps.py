@@ -175,8 +175,8 @@ def injected(target: str, nth: int, names: list[str], **options: Any) -> Engines
     return engines
 
 
-APART = ("values.dictionary.decode",)
-"""Functions that also write results for subscribers, which is no step."""
+APART = ("values.dictionary.decode", "values.dictionary.room_for_texts", "SharedScansPool.close")
+"""Functions that also write results for subscribers, which is no step, and one of the engine itself, which empties a dict."""
 NAMES = list(QUERIES)
 ALL = "CQELS_TEST_ALL" in os.environ
 TARGETS = 12

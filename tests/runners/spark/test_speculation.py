@@ -93,7 +93,8 @@ def test_the_example_is_submitted(master: str, tmp_path: Path) -> None:
     assert answers(tmp_path) == [("12:02", "kitchen", "25.5"), ("12:10", "kitchen", "26.5")]
     files = [path for path in log.rglob("*") if path.is_file() and not path.name.startswith(".")]
     events = [json.loads(line) for path in files for line in path.read_text().splitlines()]
-    assert {each["Executor Info"]["Host"] for each in events if each["Event"] == "SparkListenerExecutorAdded"} <= HOSTS
+    hosts = {each["Executor Info"]["Host"] for each in events if each["Event"] == "SparkListenerExecutorAdded"}
+    assert hosts and hosts <= HOSTS
     (told,) = (each["Spark Properties"] for each in events if each["Event"] == "SparkListenerEnvironmentUpdate")
     assert told["spark.master"] == master
     assert {name: told[name] for name in settings} == settings
